@@ -1,0 +1,37 @@
+"""Alternator: graph capture for PyTorch, on an interpreter of its own.
+
+So far the interpreter: CPython's evaluation loop in C++, entered through the frame-evaluation hook (PEP 523).
+"""
+
+from __future__ import annotations
+
+import functools
+
+try:
+    from alternator import _C
+except ImportError as error:
+    raise ImportError(
+        f"alternator's extension module could not be loaded ({error}). In a checkout, use ./dev (it builds the module and "
+        "sets the path: ./dev python ...), or install the package with `pip install .`."
+    ) from error
+
+__version__ = "0.1.0"
+__all__ = ["interpret", "is_interpreting"]
+
+
+def interpret(fn):
+    """Wrap a callable so that its frames, and all Python frames below them in the same thread, run in our loop.
+
+    Works as a decorator, on methods too. A generator that the call returns runs in the loop of whoever resumes it.
+    """
+    wrapper = _C.Interpreted(fn)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(fn, name):
+            setattr(wrapper, name, getattr(fn, name))
+    wrapper.__dict__.update(getattr(fn, "__dict__", {}))
+    return wrapper
+
+
+def is_interpreting() -> bool:
+    """Tell whether the frames of the current thread run in our loop."""
+    return _C.is_interpreting()

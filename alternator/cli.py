@@ -1,0 +1,94 @@
+"""The command line: `python -m alternator COMMAND ...`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.machinery
+import io
+import os
+import runpy
+import signal
+import sys
+import types
+
+from alternator import _C
+
+USAGE = """python -m alternator interpret SCRIPT [args]
+       python -m alternator interpret -m MODULE [args]"""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m alternator", usage=USAGE, allow_abbrev=False)
+    parser.add_argument("command", choices=["interpret"], help="interpret: run a program with every frame in our loop")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
+    options = parser.parse_args(arguments)
+    if options.program[:1] == ["-m"]:
+        if len(options.program) < 2:
+            parser.error("-m needs the name of a module")
+        return run_module(options.program[1], options.program[2:])
+    if not options.program:
+        parser.error("which program? Give a SCRIPT or -m MODULE")
+    return run_script(options.program[0], options.program[1:])
+
+
+def run_module(name: str, arguments: list[str]) -> int:
+    """Run a module as `python -m` does."""
+    sys.argv[:] = ["-m", *arguments]
+    make_main_module()
+    return finish(_C.run_main(runpy._run_module_as_main, name))
+
+
+def run_script(path: str, arguments: list[str]) -> int:
+    """Run a script, or a folder or archive with a __main__.py, as `python` does."""
+    sys.argv[:] = [path, *arguments]
+    if os.path.isdir(path) or is_archive(path):
+        replace_script_folder(path)
+        make_main_module()
+        return finish(_C.run_main(runpy._run_module_as_main, "__main__", False))
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            source = file.read()
+    except OSError as error:
+        shown = f"{sys.executable}: can't open file {os.path.abspath(path)!r}"
+        print(f"{shown}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        return 2
+    replace_script_folder(os.path.dirname(os.path.realpath(path)))
+    module = make_main_module()
+    module.__file__ = os.path.abspath(path)
+    module.__cached__ = None
+    module.__loader__ = importlib.machinery.SourceFileLoader("__main__", module.__file__)
+    try:
+        code = compile(source, module.__file__, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        sys.excepthook(type(error), error, None)
+        return 1
+    return finish(_C.run_main(exec, code, module.__dict__))
+
+
+def is_archive(path: str) -> bool:
+    import zipfile  # costs 10 ms: only where a script has no source suffix
+
+    return not path.endswith(".py") and zipfile.is_zipfile(path)
+
+
+def replace_script_folder(folder: str) -> None:
+    """Put the script's folder where the interpreter put the current one, for `-m alternator`."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def make_main_module() -> types.ModuleType:
+    """Give the program a __main__ of its own."""
+    module = types.ModuleType("__main__")
+    module.__builtins__ = sys.modules["builtins"]
+    sys.modules["__main__"] = module
+    return module
+
+
+def finish(status: int | None) -> int:
+    """Turn what run_main() says into the exit status of the process."""
+    if status is None:  # interrupted: end as the interpreter does, by the signal itself
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        return 130
+    return status

@@ -1,0 +1,191 @@
+// The extension module alternator._C: initialisation, and the functions that the Python package is made of.
+#include "api/interpreted.h"
+#include "base/ref.h"
+#include "interp/call.h"
+#include "interp/cache.h"
+#include "interp/evaluate.h"
+#include "interp/hook.h"
+#include "interp/names.h"
+#include "interp/replay.h"
+#include "interp/snapshot.h"
+#include "py/borrow.h"
+
+namespace alternator::api {
+namespace {
+
+// run_main(callable, *args): the body of `python -m alternator interpret`. The callable runs as the interpreter's own
+// main would: no frame above it, an uncaught exception printed (SystemExit ends the process). Returns the exit status,
+// or None for an uncaught KeyboardInterrupt, which the caller passes on as a signal.
+PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count < 1) {
+    PyErr_SetString(PyExc_TypeError, "run_main() takes a callable and its arguments");
+    return nullptr;
+  }
+  interp::interpret_process();
+  Ref<> result;
+  bool interrupted = false;
+  {
+    py::FreshStack fresh(py::current_thread());
+    result = steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
+    if (!result) {
+      interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+      PyErr_Print();
+    }
+  }
+  if (interrupted) {
+    Py_RETURN_NONE;
+  }
+  return PyLong_FromLong(result ? 0 : 1);
+}
+
+PyObject* set_idle_hook(PyObject*, PyObject* on) {
+  static bool held = false;
+  int wanted = PyObject_IsTrue(on);
+  if (wanted < 0) {
+    return nullptr;
+  }
+  if (wanted && !held) {
+    interp::acquire_hook();
+  } else if (!wanted && held) {
+    interp::release_hook();
+  }
+  held = wanted;
+  Py_RETURN_NONE;
+}
+
+PyObject* is_interpreting(PyObject*, PyObject*) { return PyBool_FromLong(interp::is_interpreting()); }
+
+PyObject* statistics(PyObject*, PyObject*) {
+  return Py_BuildValue("{s:K,s:K}", "frames_interpreted", static_cast<unsigned long long>(interp::frames_interpreted),
+                       "frames_handed_over", static_cast<unsigned long long>(interp::frames_handed_over));
+}
+
+// replay(report, start, every, fn, args, kwargs): see interp/replay.h. Fills the dict `report` in any case.
+PyObject* replay(PyObject*, PyObject* args) {
+  PyObject *report, *callable, *call_args, *call_kwargs;
+  unsigned long long start, every;
+  if (!PyArg_ParseTuple(args, "O!KKOO!O!:replay", &PyDict_Type, &report, &start, &every, &callable, &PyTuple_Type,
+                        &call_args, &PyDict_Type, &call_kwargs)) {
+    return nullptr;
+  }
+  interp::ReplayReport filled;
+  Ref<> result = interp::replay(callable, call_args, call_kwargs, start, every, &filled);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref<> refused = steal(PyList_New(0));
+  for (const std::string& reason : filled.refused) {
+    Ref<> text = steal(PyUnicode_DecodeUTF8(reason.data(), static_cast<Py_ssize_t>(reason.size()), "replace"));
+    if (!refused || !text || PyList_Append(refused.get(), text.get()) < 0) {
+      break;
+    }
+  }
+  Ref<> update = steal(Py_BuildValue("{s:K,s:K,s:O}", "instructions", filled.instructions, "recreated",
+                                     filled.recreated, "refused", refused ? refused.get() : Py_None));
+  bool kept = update && PyDict_Update(report, update.get()) == 0;
+  if (result && !kept) {
+    return nullptr;
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return result.release();
+}
+
+const char* how_text(py::How how) {
+  switch (how) {
+    case py::How::Own:
+      return "own";
+    case py::How::Borrow:
+      return "borrow";
+    default:
+      return "hand_over";
+  }
+}
+
+// The rows of opcode.def: {name: (number, caches, how, jumps, leaves)}, for tests and documentation.
+PyObject* opcodes(PyObject*, PyObject*) {
+  Ref<> table = steal(PyDict_New());
+  for (int i = 1; table && i < static_cast<int>(py::Op::Count); ++i) {
+    auto op = static_cast<py::Op>(i);
+    const py::OpRow& row = py::op_row(op);
+    Ref<> entry = steal(Py_BuildValue("(iisOO)", py::number_table[i], py::cache_units(op), how_text(row.how),
+                                      row.jump != py::Jump::None ? Py_True : Py_False,
+                                      row.next == py::Next::Leaves ? Py_True : Py_False));
+    if (!entry || PyDict_SetItemString(table.get(), row.name, entry.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return table.release();
+}
+
+// canonical(number): the name of the canonical opcode for an opcode byte, specialised or not; None if there is none.
+PyObject* canonical(PyObject*, PyObject* number) {
+  long byte = PyLong_AsLong(number);
+  if (byte == -1 && PyErr_Occurred()) {
+    return nullptr;
+  }
+  if (byte < 0 || byte > 255) {
+    PyErr_SetString(PyExc_ValueError, "an opcode is a byte");
+    return nullptr;
+  }
+  py::Op op = py::canonical_table[byte];
+  if (op == py::Op::Unknown) {
+    Py_RETURN_NONE;
+  }
+  return PyUnicode_FromString(py::op_row(op).name);
+}
+
+PyObject* stack_effect(PyObject*, PyObject* args) {
+  int number, oparg, jumps;
+  if (!PyArg_ParseTuple(args, "iip:stack_effect", &number, &oparg, &jumps)) {
+    return nullptr;
+  }
+  return PyLong_FromLong(py::stack_effect(py::canonical_table[number & 255], oparg, jumps));
+}
+
+// stack_depths(code): the depth of the value stack before each instruction, -1 where it cannot be reached.
+PyObject* stack_depths(PyObject*, PyObject* code) {
+  if (!PyCode_Check(code)) {
+    PyErr_SetString(PyExc_TypeError, "stack_depths() takes a code object");
+    return nullptr;
+  }
+  auto* object = reinterpret_cast<PyCodeObject*>(code);
+  Ref<> depths = steal(PyList_New(0));
+  for (int i = 0; depths && i < py::instruction_count(object); ++i) {
+    Ref<> depth = steal(PyLong_FromLong(interp::stack_shape(object, i).depth));
+    if (!depth || PyList_Append(depths.get(), depth.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return depths.release();
+}
+
+PyMethodDef methods[] = {
+    {"run_main", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_main)), METH_FASTCALL, nullptr},
+    {"set_idle_hook", set_idle_hook, METH_O, nullptr},
+    {"is_interpreting", is_interpreting, METH_NOARGS, nullptr},
+    {"statistics", statistics, METH_NOARGS, nullptr},
+    {"replay", replay, METH_VARARGS, nullptr},
+    {"opcodes", opcodes, METH_NOARGS, nullptr},
+    {"canonical", canonical, METH_O, nullptr},
+    {"stack_effect", stack_effect, METH_VARARGS, nullptr},
+    {"stack_depths", stack_depths, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "alternator._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
+};
+
+}  // namespace
+}  // namespace alternator::api
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace alternator;
+  py::fill_opcode_tables();
+  Ref<> module = steal(PyModule_Create(&api::definition));
+  if (!module || !interp::prepare_names() || !py::prepare_borrowed() || !interp::prepare_calls() ||
+      !interp::prepare_caches() || !interp::prepare_snapshots() || !api::add_interpreted_type(module.get())) {
+    return nullptr;
+  }
+  return module.release();
+}

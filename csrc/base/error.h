@@ -1,0 +1,48 @@
+// The three error channels. They never mix.
+//
+//   1. A user's exception      a null Ref / nullptr / -1 with CPython's error indicator set.
+//   2. "Not possible here"     an Abort: a row of abort.def and where it happened. Not an exception of the program.
+//   3. A bug of our own        ALTERNATOR_CHECK: says what was expected. In a checked build it aborts the process with
+//                              a message; in a release build the caller gets `false` from the check and falls back.
+#pragma once
+
+#include <string>
+
+namespace alternator {
+
+enum class AbortReason {
+#define ABORT(name, what, hint) name,
+#include "base/abort.def"
+#undef ABORT
+};
+
+const char* abort_name(AbortReason reason);
+const char* abort_what(AbortReason reason);
+const char* abort_hint(AbortReason reason);
+
+struct Abort {
+  AbortReason reason;
+  std::string where;  // the user's place: file:line in function
+
+  // One line for people: what, where, and what to do.
+  std::string describe() const;
+};
+
+// Reports a broken invariant. Aborts the process in a checked build.
+void report_broken_invariant(const char* expression, const char* file, int line, const char* message);
+
+}  // namespace alternator
+
+#if defined(ALTERNATOR_CHECKS)
+#define ALTERNATOR_CHECK(condition, message)                                                        \
+  ((condition) ? true                                                                               \
+               : (::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message), false))
+#else
+// A release build pays for no check on hot paths; cold paths use ALTERNATOR_ENSURE.
+#define ALTERNATOR_CHECK(condition, message) (true)
+#endif
+
+// Checked in every build; the value tells whether it held.
+#define ALTERNATOR_ENSURE(condition, message)                                                       \
+  ((condition) ? true                                                                               \
+               : (::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message), false))

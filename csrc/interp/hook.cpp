@@ -1,0 +1,88 @@
+#include "interp/hook.h"
+
+#include <utility>
+
+#include "interp/evaluate.h"
+#include "interp/snapshot.h"
+#include "py/borrow.h"
+
+namespace alternator::interp {
+
+thread_local constinit ThreadMode thread_mode;
+uint64_t frames_interpreted = 0;
+
+namespace {
+
+// Guarded by the GIL.
+int hook_users = 0;
+bool whole_process = false;
+py::EvalFunction previous_hook = nullptr;
+
+}  // namespace
+
+PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept {
+  ThreadMode& mode = thread_mode;
+  if (mode.interpreting == 0 && !whole_process) {
+    return previous_hook(ts, frame, throwflag);
+  }
+  if (py::is_borrowed(frame)) {
+    return py::run_in_default_loop(ts, frame, throwflag);
+  }
+  StackState* restoring = nullptr;
+  if (mode.restoring != nullptr && !throwflag && is_outermost_of(*mode.restoring, frame)) {
+    // Comes first: such a frame has dummies for arguments and must not run anywhere else.
+    restoring = std::exchange(mode.restoring, nullptr);
+  } else if (py::is_traced(ts) || py::makes_generator(frame)) {
+    return previous_hook(ts, frame, throwflag);
+  }
+  ++frames_interpreted;
+  if (mode.observer != nullptr) {
+    return evaluate_observed(ts, frame, throwflag, mode.observer, restoring);
+  }
+  return evaluate(ts, frame, throwflag, restoring);
+}
+
+void acquire_hook() {
+  if (hook_users++ > 0) {
+    return;
+  }
+  py::ThreadState* ts = py::current_thread();
+  if (!hook_is_topmost(ts)) {
+    previous_hook = py::current_hook(ts);
+    py::set_hook(ts, &hook);
+  }
+}
+
+void release_hook() {
+  if (--hook_users > 0) {
+    return;
+  }
+  // If somebody put a hook on top of ours, it will call us; we then call on. Taking it away would take theirs.
+  py::ThreadState* ts = py::current_thread();
+  if (hook_is_topmost(ts)) {
+    py::set_hook(ts, previous_hook);
+  }
+}
+
+void interpret_process() {
+  if (!whole_process) {
+    acquire_hook();
+    whole_process = true;
+  }
+}
+
+bool is_interpreting() { return whole_process || thread_mode.interpreting > 0; }
+
+Interpreting::Interpreting(Observer* observer) : outer_observer_(thread_mode.observer) {
+  acquire_hook();
+  thread_mode.interpreting++;
+  thread_mode.observer = observer;
+}
+
+Interpreting::~Interpreting() {
+  thread_mode.observer = outer_observer_;
+  thread_mode.interpreting--;
+  release_hook();
+}
+
+}  // namespace alternator::interp

@@ -1,0 +1,49 @@
+// The frame-evaluation hook (PEP 523): which frames run in our loop.
+//
+// The hook is installed while anybody needs it, and calls on whatever hook was there before for the frames that we do
+// not take. A thread is in interpreting mode, or the whole process is; other threads' frames go straight on.
+#pragma once
+
+#include "interp/observer.h"
+#include "py/frame.h"
+
+namespace alternator::interp {
+
+struct StackState;
+
+PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept;
+
+// Nobody put another hook on top of ours, so frames that the loop enters itself are not missed by anybody.
+inline bool hook_is_topmost(py::ThreadState* ts) { return py::current_hook(ts) == &hook; }
+
+struct ThreadMode {
+  int interpreting = 0;             // nested requests of this thread
+  Observer* observer = nullptr;     // of the current run
+  StackState* restoring = nullptr;  // frames that the next call of their outermost function is to be given
+};
+extern thread_local constinit ThreadMode thread_mode;
+
+// Keeps the hook installed.
+void acquire_hook();
+void release_hook();
+
+// All threads' frames run in our loop from now on. There is no way back: it is for whole programs.
+void interpret_process();
+bool is_interpreting();
+
+// Frames that the hook gave to our loop, since the process started.
+extern uint64_t frames_interpreted;
+
+// While it lives, the frames of this thread run in our loop, watched by the observer if there is one.
+class Interpreting {
+ public:
+  explicit Interpreting(Observer* observer = nullptr);
+  ~Interpreting();
+  Interpreting(const Interpreting&) = delete;
+  Interpreting& operator=(const Interpreting&) = delete;
+
+ private:
+  Observer* outer_observer_;
+};
+
+}  // namespace alternator::interp

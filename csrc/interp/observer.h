@@ -1,0 +1,29 @@
+// Watching a run: an observed run tells its observer of every instruction before it is executed.
+// A concrete run has no observer and pays nothing for it.
+#pragma once
+
+#include "py/frame.h"
+
+namespace alternator::interp {
+
+// Where the loop stands: `instruction` is about to run.
+struct Position {
+  py::ThreadState* ts;
+  py::Frame* frame;
+  py::Frame* entry;  // the outermost frame of this activation of the loop; C code called it
+  py::CodeUnit* instruction;
+  PyObject** stack_top;
+};
+
+enum class Verdict {
+  Go,
+  Abandon,  // leave all frames of this activation at once, without running handlers
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual Verdict before_instruction(const Position& position) = 0;
+};
+
+}  // namespace alternator::interp

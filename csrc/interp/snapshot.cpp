@@ -1,0 +1,194 @@
+#include "interp/snapshot.h"
+
+#include <algorithm>
+
+#include "interp/hook.h"
+#include "py/generator.h"
+
+namespace alternator::interp {
+namespace {
+
+py::CodeAttachment stack_maps;
+
+void free_stack_map(void* map) { delete static_cast<py::StackMap*>(map); }
+
+FrameState save_frame(py::Frame* frame, const py::CodeUnit* instruction, PyObject** stack_top) {
+  FrameState state;
+  state.function = Ref<PyFunctionObject>::share(frame->f_func);
+  state.code = Ref<PyCodeObject>::share(frame->f_code);
+  state.name_space = share(frame->f_locals);
+  state.offset = static_cast<int>(instruction - py::first_instruction(frame->f_code));
+  for (PyObject** at = frame->localsplus; at < py::stack_base(frame); ++at) {
+    state.locals.push_back(share(*at));
+  }
+  for (PyObject** at = py::stack_base(frame); at < stack_top; ++at) {
+    state.stack.push_back(share(*at));
+  }
+  if (py::is_generator_frame(frame)) {
+    state.generator = Ref<PyGenObject>::share(py::generator_of(frame));
+    state.handled = share(state.generator->gi_exc_state.exc_value);
+  }
+  const std::vector<uint16_t>& saved = stack_shape(frame->f_code, state.offset).saved_exceptions;
+  if (!saved.empty()) {
+    state.first_saved_exception = saved.front();
+  }
+  return state;
+}
+
+// Moves locals and stack into a frame whose slots hold nothing that has to be dropped.
+void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
+  PyObject** at = frame->localsplus;
+  for (Ref<>& local : state->locals) {
+    *at++ = local.release();
+  }
+  for (Ref<>& value : state->stack) {
+    *at++ = value.release();
+  }
+  frame->stacktop = static_cast<int>(at - frame->localsplus);
+  frame->prev_instr = py::first_instruction(frame->f_code) + state->offset - (innermost ? 1 : 0);
+}
+
+// A call with the right number of arguments, whatever they are: the frame's locals are overwritten.
+Ref<> call_with_dummies(PyFunctionObject* function) {
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  int total = code->co_argcount + code->co_kwonlyargcount;
+  std::vector<PyObject*> arguments(total + 1, Py_None);
+  Ref<> kwnames;
+  if (code->co_kwonlyargcount > 0) {
+    kwnames = steal(PyTuple_New(code->co_kwonlyargcount));
+    if (!kwnames) {
+      return nullptr;
+    }
+    for (int i = 0; i < code->co_kwonlyargcount; ++i) {
+      PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, code->co_argcount + i);
+      PyTuple_SET_ITEM(kwnames.get(), i, Py_NewRef(name));
+    }
+  }
+  return steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount,
+                                   kwnames.get()));
+}
+
+}  // namespace
+
+bool prepare_snapshots() { return stack_maps.request(free_stack_map); }
+
+const py::StackShape& stack_shape(PyCodeObject* code, int offset) {
+  static const py::StackShape unknown;
+  auto* map = static_cast<py::StackMap*>(stack_maps.get(code));
+  if (map == nullptr) {
+    map = new py::StackMap(code);
+    if (!stack_maps.set(code, map)) {
+      PyErr_Clear();
+      delete map;
+      return unknown;
+    }
+  }
+  return map->at(offset);
+}
+
+StackState take_snapshot(const Position& position) {
+  StackState state;
+  state.frames.push_back(save_frame(position.frame, position.instruction, position.stack_top));
+  for (py::Frame* frame = position.frame; frame != position.entry;) {
+    frame = frame->previous;
+    state.frames.push_back(save_frame(frame, frame->prev_instr, frame->localsplus + frame->stacktop));
+  }
+  std::reverse(state.frames.begin(), state.frames.end());
+  // Generators' exception states lie on top of the one that the outermost frame uses.
+  auto* item = position.ts->exc_info;
+  for (const FrameState& frame : state.frames) {
+    if (frame.generator) {
+      item = item->previous_item;
+    }
+  }
+  state.handled = share(item->exc_value);
+  return state;
+}
+
+std::optional<Abort> check_snapshot(const Position& position, const py::Frame* outer) {
+  char place[512];
+  auto refuse = [&](AbortReason reason) {
+    return Abort{reason, py::describe_place(position.frame, place, sizeof place)};
+  };
+  if (py::is_generator_frame(position.entry)) {
+    return refuse(position.entry->previous == outer ? AbortReason::OutermostGenerator : AbortReason::CallerInC);
+  }
+  if (position.entry->previous != outer) {
+    return refuse(AbortReason::CallerInC);
+  }
+  return std::nullopt;
+}
+
+bool is_outermost_of(const StackState& state, const py::Frame* frame) {
+  return state.frames.front().function.get() == frame->f_func;
+}
+
+void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry) {
+  FrameState& outermost = state->frames.front();
+  for (int i = 0; i < entry->stacktop; ++i) {
+    Py_CLEAR(entry->localsplus[i]);
+  }
+  Py_XSETREF(entry->f_locals, outermost.name_space.release());
+  // The exception that is current out here takes the place of the one that was current when the snapshot was taken:
+  // it is what the outermost handler puts back in the end.
+  for (FrameState& frame : state->frames) {
+    if (frame.generator) {
+      break;  // from here on the generator's own exception state counts
+    }
+    if (frame.first_saved_exception >= 0) {
+      PyObject* ambient = py::swap_handled_exception(ts, state->handled.release());
+      frame.stack[frame.first_saved_exception] = steal(ambient ? ambient : Py_NewRef(Py_None));
+      break;
+    }
+  }
+  fill_frame(entry, &outermost, state->frames.size() == 1);
+}
+
+py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, py::Frame* parent) {
+  FrameState& saved = state->frames[index];
+  py::Frame* frame;
+  if (saved.generator) {
+    PyGenObject* generator = saved.generator.get();
+    if (!ALTERNATOR_ENSURE(py::revive_generator(generator, saved.function.get()), "the generator is running")) {
+      return nullptr;
+    }
+    frame = py::frame_of(generator);
+    Py_XSETREF(generator->gi_exc_state.exc_value, saved.handled.release());
+    generator->gi_exc_state.previous_item = ts->exc_info;
+    ts->exc_info = &generator->gi_exc_state;
+    py::mark_executing(frame);
+  } else {
+    if (!py::has_frame_space(ts, saved.code.get())) {
+      return nullptr;
+    }
+    frame = py::push_frame(ts, saved.function.clone().release(), saved.name_space.get());
+  }
+  fill_frame(frame, &saved, index + 1 == state->frames.size());
+  frame->previous = parent;
+  frame->is_entry = false;
+  return frame;
+}
+
+void abandon_generator(py::ThreadState* ts, py::Frame* frame) {
+  PyGenObject* generator = py::generator_of(frame);
+  ts->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = nullptr;
+  frame->previous = nullptr;
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  py::mark_cleared(frame);
+  py::clear_frame(frame);
+}
+
+Ref<> recreate(StackState state) {
+  Ref<PyFunctionObject> function = state.frames.front().function.clone();
+  if (reinterpret_cast<PyObject*>(state.frames.front().code.get()) != function->func_code) {
+    PyErr_SetString(PyExc_RuntimeError, abort_what(AbortReason::FrameChanged));
+    return nullptr;
+  }
+  StackState* outer = std::exchange(thread_mode.restoring, &state);
+  Ref<> result = call_with_dummies(function.get());
+  thread_mode.restoring = outer;
+  return result;
+}
+
+}  // namespace alternator::interp

@@ -1,0 +1,65 @@
+// Snapshots: the state of a stack of frames as a plain structure, and its re-creation in a new call.
+//
+//   StackState
+//     frames[0]    the outermost function          in the middle of a call ─┐ its callee's result completes
+//     frames[1]    its callee                      in the middle of a call ─┤ the instruction
+//     ...                                                                   │
+//     frames[n-1]  the innermost                   before an instruction  <─┘
+//
+// Only frames of one activation of the loop can be taken: between them there is no C code (call.h). A generator's
+// frame is put back into the same generator object, so whoever holds the generator sees it go on.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ref.h"
+#include "interp/observer.h"
+#include "py/code.h"
+
+namespace alternator::interp {
+
+struct FrameState {
+  Ref<PyFunctionObject> function;
+  Ref<PyCodeObject> code;
+  Ref<> name_space;              // f_locals of class and module bodies, or null
+  Ref<PyGenObject> generator;    // null for a function's frame
+  Ref<> handled;                 // a generator's own current exception, or null
+  int offset = 0;                // outer frames: the instruction in progress; innermost: the one to run next
+  std::vector<Ref<>> locals;     // null where unbound
+  std::vector<Ref<>> stack;      // with nulls where the stack has them
+  int first_saved_exception = -1;  // the slot with the exception that was current outside this frame's handlers
+};
+
+struct StackState {
+  std::vector<FrameState> frames;
+  Ref<> handled;  // what sys.exc_info() shows in frames[0]
+};
+
+// Takes a snapshot of the activation. The frames go on as if nothing had happened.
+StackState take_snapshot(const Position& position);
+
+// Whether the frames below `outer` (the frame that was current when the run began) can be taken as a whole.
+std::optional<Abort> check_snapshot(const Position& position, const py::Frame* outer);
+
+// Calls the outermost function and puts the frames back; runs them to the end. The state is used up.
+Ref<> recreate(StackState state);
+
+// For the hook and the loop.
+bool is_outermost_of(const StackState& state, const py::Frame* frame);
+void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry);
+// Makes a frame for state->frames[index] on top of `parent`, current and ready to be loaded; null if the frame stack
+// has no room in this chunk.
+py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, py::Frame* parent);
+
+// Drops a generator's frame in mid-body, as an abandoned run does.
+void abandon_generator(py::ThreadState* ts, py::Frame* frame);
+
+bool prepare_snapshots();
+
+// The shape of the value stack before an instruction; computed once for each code object.
+const py::StackShape& stack_shape(PyCodeObject* code, int offset);
+
+}  // namespace alternator::interp

@@ -1,0 +1,168 @@
+#include "py/code.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace alternator::py {
+namespace {
+
+// The exception table: entries of four numbers (start, length, target, depth << 1 | lasti), big-endian base 64, with
+// bit 6 of a byte set when more follow and bit 7 set on the first byte of an entry.
+struct TableReader {
+  const uint8_t* at;
+  const uint8_t* end;
+
+  explicit TableReader(PyCodeObject* code)
+      : at(reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(code->co_exceptiontable))),
+        end(at + PyBytes_GET_SIZE(code->co_exceptiontable)) {}
+
+  int number() {
+    int byte = *at++;
+    int value = byte & 63;
+    while (byte & 64) {
+      byte = *at++;
+      value = (value << 6) | (byte & 63);
+    }
+    return value;
+  }
+
+  bool next(int* start, int* length, Handler* handler) {
+    if (at >= end) {
+      return false;
+    }
+    *start = number();
+    *length = number();
+    handler->target = number();
+    int packed = number();
+    handler->depth = packed >> 1;
+    handler->push_lasti = packed & 1;
+    return true;
+  }
+};
+
+}  // namespace
+
+bool find_handler(PyCodeObject* code, int offset, Handler* handler) {
+  TableReader table(code);
+  int start, length;
+  while (table.next(&start, &length, handler)) {
+    if (start > offset) {
+      return false;
+    }
+    if (offset < start + length) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int instruction_start(PyCodeObject* code, int offset) {
+  const CodeUnit* first = first_instruction(code);
+  if (offset == 0 || canonical(first[offset - 1]) != Op::kEXTENDED_ARG) {
+    return offset;
+  }
+  // The unit in front may be an inline cache that only looks like a prefix: walk from the code's start to know.
+  int start = 0;
+  int at = 0;
+  while (at < offset) {
+    bool prefix = canonical(first[at]) == Op::kEXTENDED_ARG;
+    at += 1 + kCachesOf[kDeoptOf[raw_opcode(first[at])]];
+    if (!prefix) {
+      start = at;
+    }
+  }
+  return start;
+}
+
+int full_oparg(PyCodeObject* code, int offset) {
+  const CodeUnit* first = first_instruction(code);
+  int oparg = 0;
+  for (int i = instruction_start(code, offset); i <= offset; ++i) {
+    oparg = oparg << 8 | oparg_of(first[i]);
+  }
+  return oparg;
+}
+
+StackMap::StackMap(PyCodeObject* code) : shapes_(instruction_count(code) + 1) {
+  StackShape start;
+  start.depth = 0;
+  reach(0, start);
+  do {
+    while (!pending_.empty()) {
+      int offset = pending_.back();
+      pending_.pop_back();
+      step(code, offset);
+    }
+    // Handlers are reached from whatever they protect; their shape is that of the protected code, cut down.
+    TableReader table(code);
+    int begin, length;
+    Handler handler;
+    while (table.next(&begin, &length, &handler)) {
+      for (int i = begin; i < begin + length; ++i) {
+        if (shapes_[i].depth == StackShape::kUnreachable) {
+          continue;
+        }
+        StackShape shape = shapes_[i];
+        std::erase_if(shape.saved_exceptions, [&](uint16_t slot) { return slot >= handler.depth; });
+        shape.depth = handler.depth + (handler.push_lasti ? 1 : 0) + 1;
+        reach(handler.target, shape);
+        break;
+      }
+    }
+  } while (!pending_.empty());
+}
+
+void StackMap::reach(int offset, StackShape shape) {
+  if (shapes_[offset].depth != StackShape::kUnreachable) {
+    return;
+  }
+  shapes_[offset] = std::move(shape);
+  pending_.push_back(offset);
+}
+
+void StackMap::step(PyCodeObject* code, int offset) {
+  const CodeUnit* first = first_instruction(code);
+  StackShape shape = shapes_[offset];
+  int at = offset;
+  int oparg = oparg_of(first[at]);
+  Op op = canonical(first[at]);
+  while (op == Op::kEXTENDED_ARG) {
+    ++at;
+    shapes_[at].depth = shape.depth;
+    shapes_[at].saved_exceptions = shape.saved_exceptions;
+    oparg = oparg << 8 | oparg_of(first[at]);
+    op = canonical(first[at]);
+  }
+  const OpRow& row = op_row(op);
+  int after = at + 1 + kCachesOf[kDeoptOf[raw_opcode(first[at])]];
+  auto cut = [](StackShape s, int depth) {
+    std::erase_if(s.saved_exceptions, [&](uint16_t slot) { return slot >= depth; });
+    s.depth = depth;
+    return s;
+  };
+  if (row.jump != Jump::None) {
+    int target = row.jump == Jump::Forward ? after + oparg : after - oparg;
+    reach(target, cut(shape, shape.depth + stack_effect(op, oparg, true)));
+  }
+  if (row.next == Next::Falls) {
+    StackShape falls = cut(shape, shape.depth + stack_effect(op, oparg, false));
+    if (op == Op::kPUSH_EXC_INFO) {
+      // [.., exception] becomes [.., saved, exception]
+      falls.saved_exceptions.push_back(static_cast<uint16_t>(shape.depth - 1));
+    }
+    reach(after, std::move(falls));
+  }
+}
+
+bool CodeAttachment::request(freefunc free) {
+  index_ = _PyEval_RequestCodeExtraIndex(free);
+  if (index_ < 0) {
+    index_ = PY_SSIZE_T_MAX;
+    PyErr_SetString(PyExc_RuntimeError, "alternator: CPython has no slot left for data attached to code objects");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace alternator::py

@@ -1,0 +1,69 @@
+// What can be known of a code object without running it: exception handlers, stack depths, saved exceptions.
+#pragma once
+
+#include <vector>
+
+#include "py/frame.h"
+
+namespace alternator::py {
+
+struct Handler {
+  int target;       // instruction to go on at
+  int depth;        // stack depth to cut down to
+  bool push_lasti;  // whether the offset of the raising instruction is pushed
+};
+
+// Finds the handler for an exception raised at an instruction.
+bool find_handler(PyCodeObject* code, int offset, Handler* handler);
+
+// The shape of the value stack before an instruction.
+struct StackShape {
+  static constexpr int kUnreachable = -1;
+  int depth = kUnreachable;
+  // Slots that hold an exception saved by PUSH_EXC_INFO: what POP_EXCEPT makes the current one again. Ascending.
+  std::vector<uint16_t> saved_exceptions;
+};
+
+// The shapes at every instruction, by abstract interpretation with the stack effects of opcode.def.
+class StackMap {
+ public:
+  explicit StackMap(PyCodeObject* code);
+  const StackShape& at(int offset) const { return shapes_[offset]; }
+
+ private:
+  void reach(int offset, StackShape shape);
+  void step(PyCodeObject* code, int offset);
+
+  std::vector<StackShape> shapes_;
+  std::vector<int> pending_;
+};
+
+// A value of ours attached to code objects, freed with them.
+class CodeAttachment {
+ public:
+  // `free` is called when a code object with an attachment dies. Returns false with an exception set.
+  bool request(freefunc free);
+  void* get(const PyCodeObject* code) const {
+    auto* extra = static_cast<Extra*>(code->co_extra);
+    return (extra != nullptr && index_ < extra->size) ? extra->values[index_] : nullptr;
+  }
+  bool set(PyCodeObject* code, void* value) const {
+    return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index_, value) == 0;
+  }
+
+ private:
+  // Must match _PyCodeObjectExtra of Objects/codeobject.c, which is in no header: tests/py/test_code.py would notice.
+  struct Extra {
+    Py_ssize_t size;
+    void* values[1];
+  };
+
+  Py_ssize_t index_ = PY_SSIZE_T_MAX;
+};
+
+// The whole oparg of the instruction at `offset`, with the EXTENDED_ARGs in front of it.
+int full_oparg(PyCodeObject* code, int offset);
+// The start of the instruction at `offset`: its first EXTENDED_ARG, if it has one.
+int instruction_start(PyCodeObject* code, int offset);
+
+}  // namespace alternator::py

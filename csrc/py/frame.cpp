@@ -1,0 +1,108 @@
+#include "py/frame.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace alternator::py {
+namespace {
+
+// The frame object outlives its frame: it takes the contents over, and is linked to the frame objects above.
+void give_to_frame_object(PyFrameObject* object, Frame* frame) {
+  // Needs the link through `previous`, so before the copy. Makes the caller's frame object if there is none yet.
+  PyFrameObject* back = PyFrame_GetBack(object);
+  size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
+  auto* owned = reinterpret_cast<Frame*>(object->_f_frame_data);
+  std::memcpy(static_cast<void*>(owned), frame, size);
+  object->f_frame = owned;
+  owned->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+  if (is_incomplete(owned)) {
+    // It is dead anyway: pretend that its first RESUME ran, so that it can be looked at.
+    owned->prev_instr = first_instruction(owned->f_code) + owned->f_code->_co_firsttraceable;
+  }
+  owned->previous = nullptr;
+  if (back == nullptr) {
+    PyErr_Clear();  // out of memory for the caller's frame object: the chain ends here
+  }
+  object->f_back = back;
+  if (!_PyObject_GC_IS_TRACKED(reinterpret_cast<PyObject*>(object))) {
+    PyObject_GC_Track(object);
+  }
+}
+
+}  // namespace
+
+void clear_frame(Frame* frame) {
+  if (frame->frame_obj != nullptr) {
+    PyFrameObject* object = frame->frame_obj;
+    if (Py_REFCNT(object) > 1) {
+      frame->frame_obj = nullptr;
+      give_to_frame_object(object, frame);
+      Py_DECREF(object);
+      return;
+    }
+    frame->frame_obj = nullptr;
+    Py_DECREF(object);
+  }
+  for (int i = 0; i < frame->stacktop; ++i) {
+    Py_XDECREF(frame->localsplus[i]);
+  }
+  Py_XDECREF(frame->f_locals);
+  Py_DECREF(frame->f_func);
+  Py_DECREF(frame->f_code);
+}
+
+void add_traceback(ThreadState* ts) {
+  PyFrameObject* object = PyThreadState_GetFrame(ts);
+  if (object != nullptr) {
+    PyTraceBack_Here(object);
+    Py_DECREF(object);
+  }
+}
+
+int line_of(Frame* frame) {
+  return PyCode_Addr2Line(frame->f_code, _PyInterpreterFrame_LASTI(frame) * static_cast<int>(sizeof(CodeUnit)));
+}
+
+const char* describe_place(Frame* frame, char* buffer, size_t size) {
+  const char* file = PyUnicode_AsUTF8(frame->f_code->co_filename);
+  const char* name = PyUnicode_AsUTF8(frame->f_code->co_qualname);
+  if (file == nullptr || name == nullptr) {
+    PyErr_Clear();
+  }
+  std::snprintf(buffer, size, "%s:%d in %s", file ? file : "?", line_of(frame), name ? name : "?");
+  return buffer;
+}
+
+bool revive_generator(PyGenObject* generator, PyFunctionObject* function) {
+  if (generator->gi_frame_state == FRAME_EXECUTING) {
+    return false;
+  }
+  Frame* frame = frame_of(generator);
+  if (generator->gi_frame_state < FRAME_CLEARED) {
+    generator->gi_frame_state = FRAME_CLEARED;
+    clear_frame(frame);
+  }
+  Py_INCREF(function);
+  _PyFrame_InitializeSpecials(frame, function, nullptr, 0);
+  frame->owner = FRAME_OWNED_BY_GENERATOR;
+  frame->previous = nullptr;
+  generator->gi_frame_state = FRAME_SUSPENDED;
+  return true;
+}
+
+FreshStack::FreshStack(ThreadState* ts) : ts_(ts) {
+  link_.use_tracing = ts->cframe->use_tracing;
+  link_.previous = ts->cframe;
+  link_.current_frame = nullptr;
+  ts->cframe = &link_;
+  used_recursion_ = ts->recursion_limit - ts->recursion_remaining;
+  ts->recursion_remaining = ts->recursion_limit;
+}
+
+FreshStack::~FreshStack() {
+  ts_->cframe = link_.previous;
+  ts_->cframe->use_tracing = link_.use_tracing;
+  ts_->recursion_remaining = ts_->recursion_limit - used_recursion_;
+}
+
+}  // namespace alternator::py

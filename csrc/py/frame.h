@@ -1,0 +1,136 @@
+// Frames as CPython lays them out, and what may be done to them: pushing, clearing, unlinking.
+//
+//   thread state ──> cframe (one a loop activation) ──> current frame ──previous──> ... ──> entry frame of the activation
+//
+// The functions that CPython does not export (_PyFrame_Clear, _PyThreadState_PopFrame, ...) are written again here.
+#pragma once
+
+#include "py/opcode.h"
+
+namespace alternator::py {
+
+using Frame = _PyInterpreterFrame;
+using ThreadState = PyThreadState;
+
+inline CodeUnit* first_instruction(const PyCodeObject* code) { return _PyCode_CODE(const_cast<PyCodeObject*>(code)); }
+inline Py_ssize_t instruction_count(const PyCodeObject* code) { return Py_SIZE(code); }
+inline PyObject** stack_base(Frame* frame) { return _PyFrame_Stackbase(frame); }
+inline bool is_generator_frame(const Frame* frame) { return frame->owner == FRAME_OWNED_BY_GENERATOR; }
+inline bool is_incomplete(Frame* frame) { return _PyFrame_IsIncomplete(frame); }
+inline PyGenObject* generator_of(Frame* frame) { return _PyFrame_GetGenerator(frame); }
+inline Frame* frame_of(PyGenObject* generator) { return reinterpret_cast<Frame*>(generator->gi_iframe); }
+
+constexpr int kTracedOpcode = 255;
+constexpr int kGeneratorFlags = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+
+// The frame has yet to become a generator's: its code is a generator's, and RETURN_GENERATOR did not run.
+inline bool makes_generator(const Frame* frame) {
+  return frame->owner != FRAME_OWNED_BY_GENERATOR && (frame->f_code->co_flags & kGeneratorFlags);
+}
+
+// Whether a frame for this code fits into the current chunk of the thread's frame stack.
+inline bool has_frame_space(ThreadState* ts, const PyCodeObject* code) {
+  size_t size = code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
+  return _PyThreadState_HasStackSpace(ts, size);
+}
+
+// Pushes a frame for a function, its locals all null. Takes over the reference to `function`; needs has_frame_space().
+inline Frame* push_frame(ThreadState* ts, PyFunctionObject* function, PyObject* locals_namespace) {
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  Frame* frame = reinterpret_cast<Frame*>(ts->datastack_top);
+  ts->datastack_top += code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
+  _PyFrame_InitializeSpecials(frame, function, locals_namespace, code->co_nlocalsplus);
+  return frame;
+}
+
+// Drops everything that the frame holds; a frame object that outlives it takes the frame's contents over.
+// The frame must not be the current one any more.
+void clear_frame(Frame* frame);
+
+// Clears a frame that push_frame() made, and gives its memory back.
+inline void clear_and_pop_frame(ThreadState* ts, Frame* frame) {
+  ts->recursion_remaining--;  // finalisers run one level deeper, as in CPython's loop
+  clear_frame(frame);
+  ts->recursion_remaining++;
+  ts->datastack_top = reinterpret_cast<PyObject**>(frame);
+}
+
+// Adds the current frame to the traceback of the exception that is set.
+void add_traceback(ThreadState* ts);
+
+// The user's place, for messages: file:line in function.
+const char* describe_place(Frame* frame, char* buffer, size_t size);
+int line_of(Frame* frame);
+
+// Makes a finished or running generator a suspended one again, its frame empty: the caller fills in locals and stack.
+// `function` is that of the generator's body. Fails (false) if the generator runs.
+bool revive_generator(PyGenObject* generator, PyFunctionObject* function);
+
+// What a loop activation puts between the thread state and its frames.
+class Activation {
+ public:
+  Activation(ThreadState* ts, Frame* entry) : ts_(ts) {
+    _PyCFrame* outer = ts->cframe;
+    link_.use_tracing = outer->use_tracing;
+    link_.previous = outer;
+    entry->is_entry = true;
+    entry->previous = outer->current_frame;
+    link_.current_frame = entry;
+    ts->cframe = &link_;
+  }
+  Activation(const Activation&) = delete;
+  Activation& operator=(const Activation&) = delete;
+
+  void set_current(Frame* frame) { link_.current_frame = frame; }
+  // 0, or 255 while tracing is on: or-ed to an opcode byte, it leads to kTracedOpcode.
+  uint8_t use_tracing() const { return link_.use_tracing; }
+  // Must be called exactly once, on every way out of the loop.
+  void leave() {
+    ts_->cframe = link_.previous;
+    ts_->cframe->use_tracing = link_.use_tracing;
+  }
+
+ private:
+  ThreadState* ts_;
+  _PyCFrame link_;
+};
+
+// Starts the stack of frames anew, as at the start of a thread: what runs below sees no frame above itself.
+class FreshStack {
+ public:
+  explicit FreshStack(ThreadState* ts);
+  ~FreshStack();
+  FreshStack(const FreshStack&) = delete;
+  FreshStack& operator=(const FreshStack&) = delete;
+
+ private:
+  ThreadState* ts_;
+  _PyCFrame link_;
+  int used_recursion_;
+};
+
+inline bool enter_recursion(ThreadState* ts) {
+  if (ts->recursion_remaining-- <= 0 && _Py_CheckRecursiveCall(ts, "") != 0) {
+    ts->recursion_remaining--;  // balances the leave_recursion() of the unwinding frame
+    return false;
+  }
+  return true;
+}
+inline void leave_recursion(ThreadState* ts) { ts->recursion_remaining++; }
+
+// The frame-evaluation hook of the interpreter (PEP 523).
+using EvalFunction = _PyFrameEvalFunction;
+inline PyObject* run_in_default_loop(ThreadState* ts, Frame* frame, int throwflag) {
+  return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+}
+inline EvalFunction current_hook(ThreadState* ts) {
+  EvalFunction hook = ts->interp->eval_frame;
+  return hook ? hook : _PyEval_EvalFrameDefault;
+}
+inline void set_hook(ThreadState* ts, EvalFunction hook) { _PyInterpreterState_SetEvalFrameFunc(ts->interp, hook); }
+// sys.settrace or sys.setprofile is on: frames run in CPython's own loop, which gives the events.
+inline bool is_traced(ThreadState* ts) { return ts->cframe->use_tracing != 0; }
+inline Frame* current_frame(ThreadState* ts) { return ts->cframe->current_frame; }
+inline ThreadState* current_thread() { return _PyThreadState_GET(); }
+
+}  // namespace alternator::py
