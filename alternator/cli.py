@@ -62,7 +62,7 @@ def run_script(path: str, arguments: list[str]) -> int:
     except (SyntaxError, ValueError) as error:
         sys.excepthook(type(error), error, None)
         return 1
-    return finish(_C.run_main(exec, code, module.__dict__))
+    return finish(_C.run_main(code, module.__dict__))
 
 
 def is_archive(path: str) -> bool:

@@ -45,6 +45,7 @@ class Mode(NamedTuple):
     wrap: Callable
     switch: Callable[[], AbstractContextManager]
     hooked: bool
+    interprets: bool
 
 
 class Result(NamedTuple):
@@ -109,11 +110,11 @@ def call_as_is(function):
 
 def make_mode(name):
     if name == "native":
-        return Mode(name, wrap=call_as_is, switch=nullcontext, hooked=False)
+        return Mode(name, wrap=call_as_is, switch=nullcontext, hooked=False, interprets=False)
     import alternator  # only here: the native side can be tried without the extension
 
     if name == "interpreted":
-        return Mode(name, wrap=alternator.interpret, switch=nullcontext, hooked=True)
+        return Mode(name, wrap=alternator.interpret, switch=nullcontext, hooked=True, interprets=True)
 
     @contextmanager
     def install_idle_hook():
@@ -123,7 +124,7 @@ def make_mode(name):
         finally:
             alternator._C.set_idle_hook(False)
 
-    return Mode(name, wrap=call_as_is, switch=install_idle_hook, hooked=True)
+    return Mode(name, wrap=call_as_is, switch=install_idle_hook, hooked=True, interprets=False)
 
 
 def is_hook_installed():
@@ -137,11 +138,18 @@ def is_hook_installed():
     return get_function(api.PyInterpreterState_Get()) != default
 
 
+def is_interpreting():
+    alternator = sys.modules.get("alternator")
+    return alternator is not None and alternator.is_interpreting()
+
+
 def check_mode(mode):
     with mode.switch():
-        installed = mode.wrap(is_hook_installed)()
-    if installed != mode.hooked:
-        raise BenchError(f"{mode.name}: the hook is {'on' if installed else 'off'} and should not be")
+        hooked, interprets = mode.wrap(is_hook_installed)(), mode.wrap(is_interpreting)()
+    if hooked != mode.hooked:
+        raise BenchError(f"{mode.name}: the hook is {'on' if hooked else 'off'} and should not be")
+    if interprets != mode.interprets:
+        raise BenchError(f"{mode.name}: our loop is {'in' if interprets else 'not in'} use")
 
 
 def time_run(mode, run, n):
@@ -264,19 +272,29 @@ def parse_arguments(argv):
     return arguments
 
 
+@contextmanager
+def ignore_imported_objects():
+    """Keep the collector from the objects that exist by now (torch's, it may be) while the runs are timed."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def main(argv=None):
     arguments = parse_arguments(argv)
     repeat = arguments.repeat or (1 if arguments.quick else 5)
     modes = [make_mode(name) for name in (MODES[:1] if arguments.native_only else MODES)]
-    gc.collect()
-    gc.freeze()  # what has been imported by now (torch, it may be) is no work for the collector in a timed run
     print_head(modes)
     results = []
     try:
-        for name in PROGRAMS:
-            if not arguments.only or name in arguments.only:
-                results.append(measure_program(name, modes, repeat))
-                print_result(results[-1], modes)
+        with ignore_imported_objects():
+            for name in PROGRAMS:
+                if not arguments.only or name in arguments.only:
+                    results.append(measure_program(name, modes, repeat))
+                    print_result(results[-1], modes)
     except BenchError as error:
         print(f"bench interp: {error}", file=sys.stderr)
         return 1

@@ -13,9 +13,16 @@
 namespace alternator::api {
 namespace {
 
-// run_main(callable, *args): the body of `python -m alternator interpret`. The callable runs as the interpreter's own
-// main would: no frame above it, an uncaught exception printed (SystemExit ends the process). Returns the exit status,
-// or None for an uncaught KeyboardInterrupt, which the caller passes on as a signal.
+Ref<> call_or_execute(PyObject* const* arguments, Py_ssize_t count) {
+  if (PyCode_Check(arguments[0]) && count == 2) {
+    return steal(PyEval_EvalCode(arguments[0], arguments[1], arguments[1]));
+  }
+  return steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
+}
+
+// run_main(callable, *args) or run_main(code, globals): the body of `python -m alternator interpret`. It runs as the
+// interpreter's own main would: no frame above it, an uncaught exception printed (SystemExit ends the process).
+// Returns the exit status, or None for an uncaught KeyboardInterrupt, which the caller passes on as a signal.
 PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count < 1) {
     PyErr_SetString(PyExc_TypeError, "run_main() takes a callable and its arguments");
@@ -26,7 +33,7 @@ PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   bool interrupted = false;
   {
     py::FreshStack fresh(py::current_thread());
-    result = steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
+    result = call_or_execute(arguments, count);
     if (!result) {
       interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
       PyErr_Print();

@@ -3,7 +3,7 @@
 //   1. A user's exception      a null Ref / nullptr / -1 with CPython's error indicator set.
 //   2. "Not possible here"     an Abort: a row of abort.def and where it happened. Not an exception of the program.
 //   3. A bug of our own        ALTERNATOR_CHECK: says what was expected. In a checked build it aborts the process with
-//                              a message; in a release build the caller gets `false` from the check and falls back.
+//                              a message; in a release build ALTERNATOR_ENSURE tells its caller, who falls back.
 #pragma once
 
 #include <string>
@@ -35,11 +35,11 @@ void report_broken_invariant(const char* expression, const char* file, int line,
 
 #if defined(ALTERNATOR_CHECKS)
 #define ALTERNATOR_CHECK(condition, message)                                                        \
-  ((condition) ? true                                                                               \
-               : (::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message), false))
+  ((condition) ? static_cast<void>(0)                                                               \
+               : ::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message))
 #else
 // A release build pays for no check on hot paths; cold paths use ALTERNATOR_ENSURE.
-#define ALTERNATOR_CHECK(condition, message) (true)
+#define ALTERNATOR_CHECK(condition, message) (static_cast<void>(0))
 #endif
 
 // Checked in every build; the value tells whether it held.

@@ -170,6 +170,7 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
   m.callee = nullptr;
   m.value = nullptr;
   m.oparg = 0;
+  m.observed = kObserved;
   Ref<> handled_at_entry;
   if constexpr (kObserved) {
     handled_at_entry = share(py::handled_exception(ts));

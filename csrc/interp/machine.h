@@ -46,6 +46,7 @@ struct Machine {
   py::Frame* callee;   // with Flow::Enter
   PyObject* value;     // with Flow::Return and Flow::Yield, owned
   int oparg;
+  bool observed;
 
   ALTERNATOR_INLINE void push(PyObject* object) { *sp++ = object; }
   ALTERNATOR_INLINE void push_shared(PyObject* object) {

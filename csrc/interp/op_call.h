@@ -17,6 +17,31 @@ ALTERNATOR_INLINE Flow op_PRECALL(Machine& m) {
   return Flow::Next;
 }
 
+// A builtin function that takes its arguments as an array is called directly, as CPython's specialised calls do: they
+// do not count against the recursion limit either. False if it is something else.
+ALTERNATOR_INLINE bool call_builtin(PyObject* callable, PyObject** arguments, int positional, PyObject* kwnames,
+                                    PyObject** result) {
+  if (!Py_IS_TYPE(callable, &PyCFunction_Type)) {
+    return false;
+  }
+  PyCFunction function = PyCFunction_GET_FUNCTION(callable);
+  switch (PyCFunction_GET_FLAGS(callable) & ~METH_STATIC) {
+    case METH_FASTCALL:
+      if (kwnames != nullptr) {
+        return false;
+      }
+      *result = reinterpret_cast<_PyCFunctionFast>(reinterpret_cast<void (*)()>(function))(
+          PyCFunction_GET_SELF(callable), arguments, positional);
+      return true;
+    case METH_FASTCALL | METH_KEYWORDS:
+      *result = reinterpret_cast<_PyCFunctionFastWithKeywords>(reinterpret_cast<void (*)()>(function))(
+          PyCFunction_GET_SELF(callable), arguments, positional, kwnames);
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The stack is [method, self, arguments..] or [NULL, callable, arguments..].
 ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
   bool has_self = m.peek(m.oparg + 2) != nullptr;
@@ -29,8 +54,9 @@ ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
       m.peek(m.oparg + 2) = Py_NewRef(PyMethod_GET_FUNCTION(callable));
       Py_DECREF(callable);
       has_self = true;
-    } else if (PyObject* function = python_call_method(callable)) {
-      // An instance whose class has a __call__ in Python: the method with the instance as self.
+    } else if (PyObject* function = m.observed ? python_call_method(callable) : nullptr) {
+      // An instance whose class has a __call__ in Python: the method with the instance as self. CPython counts such a
+      // call twice against the recursion limit, so a concrete run leaves it to CPython.
       m.peek(m.oparg + 2) = Py_NewRef(function);
       has_self = true;
     }
@@ -49,7 +75,10 @@ ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
       return Flow::Enter;
     }
   }
-  PyObject* result = PyObject_Vectorcall(callable, arguments, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  PyObject* result;
+  if (!call_builtin(callable, arguments, positional, kwnames, &result)) {
+    result = PyObject_Vectorcall(callable, arguments, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  }
   for (int i = 0; i < total; ++i) {
     Py_DECREF(arguments[i]);
   }

@@ -8,8 +8,12 @@ namespace {
 
 // The frame object outlives its frame: it takes the contents over, and is linked to the frame objects above.
 void give_to_frame_object(PyFrameObject* object, Frame* frame) {
-  // Needs the link through `previous`, so before the copy. Makes the caller's frame object if there is none yet.
+  // Needs the link through `previous`, so before the copy. Makes the caller's frame object if there is none yet; if
+  // memory is short, the chain ends here. An exception may be on its way through this frame: it must survive.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
   PyFrameObject* back = PyFrame_GetBack(object);
+  PyErr_Restore(type, value, traceback);
   size_t size = reinterpret_cast<char*>(&frame->localsplus[frame->stacktop]) - reinterpret_cast<char*>(frame);
   auto* owned = reinterpret_cast<Frame*>(object->_f_frame_data);
   std::memcpy(static_cast<void*>(owned), frame, size);
@@ -20,9 +24,6 @@ void give_to_frame_object(PyFrameObject* object, Frame* frame) {
     owned->prev_instr = first_instruction(owned->f_code) + owned->f_code->_co_firsttraceable;
   }
   owned->previous = nullptr;
-  if (back == nullptr) {
-    PyErr_Clear();  // out of memory for the caller's frame object: the chain ends here
-  }
   object->f_back = back;
   if (!_PyObject_GC_IS_TRACKED(reinterpret_cast<PyObject*>(object))) {
     PyObject_GC_Track(object);

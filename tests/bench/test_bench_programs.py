@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import itertools
 import json
 import types
 from pathlib import Path
@@ -36,9 +37,9 @@ def is_specialised(function):
 
 
 def slow_down(monkeypatch):
-    """Replace the clock by one in which each reading takes 10 ms, so that the bench calibrates to n = 1 or so."""
-    ticks = iter(range(10**6))
-    monkeypatch.setattr(bench.time, "process_time", lambda: next(ticks) / 100)
+    """Replace the clock by one that says 50 ms for every run, so that the bench is content with n = 1."""
+    readings = itertools.count()
+    monkeypatch.setattr(bench.time, "process_time", lambda: next(readings) * 0.05)
 
 
 def test_every_program_has_known_results():
@@ -65,7 +66,7 @@ def test_handed_result_is_known_one(name):
 
 def test_modes_switch_hook_on_and_off():
     modes = [bench.make_mode(name) for name in bench.MODES]
-    assert [mode.hooked for mode in modes] == [False, True, True]
+    assert [(mode.hooked, mode.interprets) for mode in modes] == [(False, False), (True, False), (True, True)]
     for mode in (*modes, *reversed(modes)):
         bench.check_mode(mode)
 
@@ -91,9 +92,11 @@ def test_wrong_result_is_an_error(monkeypatch, capsys):
 
 
 def test_mode_without_its_hook_is_an_error():
-    mode = bench.Mode("handed", wrap=bench.call_as_is, switch=bench.nullcontext, hooked=True)
+    native = bench.make_mode("native")
     with pytest.raises(bench.BenchError, match="the hook is off"):
-        bench.check_mode(mode)
+        bench.check_mode(native._replace(hooked=True))
+    with pytest.raises(bench.BenchError, match="our loop is not in use"):
+        bench.check_mode(native._replace(interprets=True))
 
 
 def test_report_has_what_was_measured(monkeypatch, tmp_path, capsys):
@@ -102,7 +105,8 @@ def test_report_has_what_was_measured(monkeypatch, tmp_path, capsys):
     assert bench.main(["--native-only", "--repeat", "2", "--only", "calls", "--json", str(path)]) == 0
     report = json.loads(path.read_text())
     assert list(report["programs"]) == ["calls"]
-    assert report["programs"]["calls"]["best_ms"] == {"native": 10.0}
+    assert report["programs"]["calls"]["checksum"] == list(bench.load_program("calls").EXPECTED[1])
+    assert report["programs"]["calls"]["best_ms"] == {"native": 50.0}
     assert len(report["programs"]["calls"]["ms"]["native"]) == 2 * bench.RUNS
     assert "calls" in capsys.readouterr().out
 
@@ -111,5 +115,5 @@ def test_ratio_is_of_best_runs():
     result = bench.Result("calls", 1, None, {"native": [2.0, 1.0, 4.0], "interpreted": [9.0, 1.5]})
     assert result.ratio("interpreted") == 1.5
     halved = bench.Result("nbody", 1, None, {"native": [1.0], "interpreted": [6.0]})
-    modes = [bench.Mode(name, None, None, False) for name in ("native", "interpreted")]
+    modes = [bench.make_mode("native")._replace(name=name) for name in ("native", "interpreted")]
     assert bench.average_ratios([result, halved], modes) == {"interpreted": pytest.approx(3.0)}

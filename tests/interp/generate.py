@@ -148,8 +148,8 @@ class Writer:
     def bind_own_names(self, scope, own):
         """Give a function's names their first values; now and then one stays unbound."""
         start = scope.replace(integers=["x", "y"], lists=["[1, x]"], objects=["None"], callees=[], inside=True)
-        for name in own[:1] if self.chance(8) else own:
-            self.line(f"{name} = {self.integer(start, 2)}")
+        for name in own:
+            self.line(f"{'if y > 4: ' if self.chance(16) else ''}{name} = {self.integer(start, 2)}")
         self.line(f"{scope.own_list} = {self.list_of_integers(start, 1)}")
         self.line(f"{scope.own_object} = {self.anything(start, 1)}")
         if scope.kind == "generator":
@@ -158,7 +158,7 @@ class Writer:
 
 @st.composite
 def programs(draw, budget=45):
-    """The source text of a program; exec it and call `main(log)`."""
+    """The source text of a program without its prelude."""
     writer = Writer(draw, budget)
     module = Scope("function", -1, [], [], [], [], callees=[])
     for number in range(writer.number(1, 3)):
@@ -170,5 +170,16 @@ def programs(draw, budget=45):
     writer.function("run", "function", module, depth=0)
     # The entry has a fixed signature, and what it calls may have any.
     writer.lines += ["", "def main(log):", "    begin(log)", "    return run(x=3, y=1)"]
-    text = "\n".join(writer.lines).replace("def run(x=1, /, y=2, *, k=0):", "def run(x=1, y=2, *, k=0):")
-    return f"{PRELUDE}\n\n{text}\n"
+    text = "\n".join(writer.lines) + "\n"
+    return text.replace("def run(x=1, /, y=2, *, k=0):", "def run(x=1, y=2, *, k=0):")
+
+
+def compile_program(text):
+    return compile(f"{PRELUDE}\n\n{text}", "<generated>", "exec")
+
+
+def make_main(code):
+    """Run the module of a compiled program; return its `main`."""
+    namespace = {"__name__": "generated"}
+    exec(code, namespace)
+    return namespace["main"]

@@ -9,7 +9,10 @@ CAUGHT = ("Stop", "Exception", "(ValueError, TypeError)", "ArithmeticError", "Na
 
 
 def form(template):
-    """An expression form from a template: {a} {b} are integers, {s} {t} lists, {c} a condition, {o} {l} names, {n} a small number."""
+    """An expression form from a template: {a} {b} are integers, {s} {t} lists, {c} a condition, {i} {o} {l} names, {n} a small number.
+
+    Inside an f-string only names will do: Python 3.11 has no nested quotes.
+    """
 
     def write(w, scope, depth):
         makers = {
@@ -17,6 +20,7 @@ def form(template):
             "b": w.integer,
             "s": w.list_of_integers,
             "c": w.condition,
+            "i": lambda scope, depth: w.choose(scope.integers),
             "o": lambda scope, depth: w.choose(scope.objects),
             "l": lambda scope, depth: w.choose(scope.lists),
             "n": lambda scope, depth: w.number(1, 3),
@@ -104,7 +108,7 @@ INTEGERS = [
     form("Base({a}).twice"),
     form("Base({a}).missing"),
     form("{o}.x"),
-    form("int(f'{{{a}:03}}'[-1])"),
+    form("int(f'{{{i}:03}}'[-1])"),
     form("max({s}, default={a})"),
     form("next(iter({s}), {b})"),
     form("(lambda v, *w: v + len(w))({a}, *{l}[:2])"),
@@ -180,7 +184,7 @@ OBJECTS = [
     form('{{"k": {a}, "m": {b}}}'),
     form('{{"k": {a}, **{{"z": {b}}}}}'),
     form('"text"[:{a} % 5]'),
-    form('f"{{{a}!r:>{{4}}}}-{{{o}!s:.9}}"'),
+    form('f"{{{i}!r:>{{{i}}}}}-{{{o}!s:.9}}"'),
     form("(*{l}[:3], {a})"),
     form("Base({a})"),
     form("[[{a}, {b}], {l}[:2]]"),
