@@ -30,6 +30,7 @@ from typing import NamedTuple
 PROGRAMS_DIR = Path(__file__).resolve().parent / "programs"
 PROGRAMS = ("nbody", "richards", "deltablue", "generators", "calls")
 MODES = ("native", "handed", "interpreted")
+BUILD = os.environ.get("ALTERNATOR_FLAVOUR")  # set by ./dev
 
 # A repetition is a number of timed runs, after a warm-up: untimed runs, natively and then in the repetition's mode.
 # Short runs, and the best of many, are what other processes disturb the least.
@@ -213,6 +214,7 @@ def print_row(cells):
 
 def print_head(modes):
     ratios = [title for mode in modes[1:] for title in (f"{mode.name} ms", "/ native")]
+    print(f"CPython {platform.python_version()}, build of Alternator: {BUILD or 'not named'}; best CPU time of a run")
     print_row(["program", "native ms", *ratios])
 
 
@@ -244,7 +246,7 @@ def make_report(results, modes):
         "bench": "interp",
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "build": os.environ.get("ALTERNATOR_FLAVOUR"),  # set by ./dev
+        "build": BUILD,
         "programs": {
             r.program: {
                 "n": r.n,

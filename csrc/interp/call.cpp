@@ -83,7 +83,7 @@ class Binding {
       PyErr_Clear();
       return nullptr;
     }
-    py::Frame* frame = py::push_frame(ts, function_, nullptr);
+    py::Frame* frame = py::push_frame(ts, function_, code_, nullptr);
     PyObject** locals = frame->localsplus;
     for (int i = 0; i < total_; ++i) {
       locals[i] = Py_NewRef(source_[i]);

@@ -27,7 +27,7 @@ inline py::Frame* bind_call(py::ThreadState* ts, PyFunctionObject* function, PyO
       code->co_argcount != positional || !py::has_frame_space(ts, code)) {
     return bind_keyword_call(ts, function, arguments, positional, kwnames);
   }
-  py::Frame* frame = py::push_frame(ts, function, nullptr);
+  py::Frame* frame = py::push_frame(ts, function, code, nullptr);
   for (int i = 0; i < positional; ++i) {
     frame->localsplus[i] = arguments[i];
   }

@@ -9,6 +9,7 @@
 //                                   └─ HandOver ─> CPython's loop finishes this frame
 #include "interp/evaluate.h"
 
+#include <optional>
 #include <utility>
 
 #include "interp/machine.h"
@@ -56,24 +57,22 @@ ALTERNATOR_INLINE void drop_stack_to(Machine& m, PyObject** limit) {
   }
 }
 
-// The callee ended with `value`: completes the instruction of the caller that is in progress.
-ALTERNATOR_INLINE void complete(Machine& m, py::GeneratorExit exit, PyObject* value) {
-  py::CodeUnit unit = m.next[-1];
-  Op op = py::canonical(unit);
-  if ((op == Op::kFOR_ITER || op == Op::kSEND) && exit == py::GeneratorExit::Returned) {
-    int oparg = py::full_oparg(m.code(), static_cast<int>(m.next - 1 - m.first));
-    if (op == Op::kFOR_ITER) {
-      Py_DECREF(value);
-      m.drop();
-    } else {
-      Py_DECREF(m.top());
-      m.top() = value;
-    }
-    m.jump_by(oparg);
+// A callee ended with `value`: completes the caller's instruction, which is in progress. `exit` tells of a generator.
+ALTERNATOR_INLINE void complete(Machine& m, std::optional<py::GeneratorExit> exit, PyObject* value) {
+  if (exit != py::GeneratorExit::Returned) {
+    m.push(value);
     return;
   }
-  m.push(value);
-  m.next += py::kCachesOf[py::kDeoptOf[py::raw_opcode(unit)]];
+  // A generator is at its end: FOR_ITER drops it and the value, SEND replaces it by the value; both jump.
+  int offset = static_cast<int>(m.next - 1 - m.first);
+  if (py::canonical(m.first[offset]) == Op::kFOR_ITER) {
+    Py_DECREF(value);
+    m.drop();
+  } else {
+    Py_DECREF(m.top());
+    m.top() = value;
+  }
+  m.jump_by(py::full_oparg(m.code(), offset));
 }
 
 // Puts the exception that is set onto the stack of its handler and goes there. False if there is no handler.
@@ -190,6 +189,7 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
         for (size_t j = i; j < restoring->frames.size(); ++j) {
           rest.frames.push_back(std::move(restoring->frames[j]));
         }
+        restoring->frames.clear();
         m.value = recreate(std::move(rest)).release();
         load<kObserved>(m, innermost);
         goto completed_outside;
@@ -198,6 +198,7 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
       activation.set_current(callee);
       innermost = callee;
     }
+    *restoring = StackState();  // it must keep nothing alive
     load<kObserved>(m, innermost);
     DISPATCH();
   }
@@ -295,7 +296,7 @@ left: {  // .. and is not the entry
   PyObject* value = std::exchange(m.value, nullptr);
   // Unlinked first: finalisers that run now must not see it.
   activation.set_current(caller);
-  py::GeneratorExit exit = py::GeneratorExit::Returned;
+  std::optional<py::GeneratorExit> exit;
   if (py::is_generator_frame(done)) {
     exit = py::leave_generator(ts, done, value);
   } else {
@@ -313,7 +314,7 @@ completed_outside:
   if (m.value == nullptr) {
     goto error;
   }
-  complete(m, py::GeneratorExit::Returned, std::exchange(m.value, nullptr));
+  complete(m, std::nullopt, std::exchange(m.value, nullptr));
   DISPATCH();
 
 hand_over: {  // CPython's loop goes on, at the instruction that was just fetched
@@ -368,7 +369,10 @@ PyObject* evaluate(py::ThreadState* ts, py::Frame* entry, int throwflag, StackSt
 
 PyObject* evaluate_observed(py::ThreadState* ts, py::Frame* entry, int throwflag, Observer* observer,
                             StackState* restoring) noexcept {
-  return run<true>(ts, entry, throwflag, observer, restoring);
+  observer->enter(entry);
+  PyObject* result = run<true>(ts, entry, throwflag, observer, restoring);
+  observer->leave();
+  return result;
 }
 
 }  // namespace alternator::interp

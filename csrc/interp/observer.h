@@ -23,6 +23,9 @@ enum class Verdict {
 class Observer {
  public:
   virtual ~Observer() = default;
+  // An activation of the loop begins or ends: C code called the entry frame.
+  virtual void enter(py::Frame* entry) = 0;
+  virtual void leave() = 0;
   virtual Verdict before_instruction(const Position& position) = 0;
 };
 

@@ -72,6 +72,9 @@ ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
       // Arguments and function now belong to the frame.
       m.sp = arguments - (has_self ? 1 : 2);
       m.callee = callee;
+      // While the callee runs, f_lasti is where CPython has it: at the end of the instruction's caches.
+      m.skip_caches(Op::kCALL);
+      m.frame->prev_instr = m.next - 1;
       return Flow::Enter;
     }
   }

@@ -8,10 +8,32 @@
 namespace alternator::interp {
 namespace {
 
+// The function whose frame a call of `callable` runs first, with no C code in between; null if there is none.
+PyObject* find_first_function(PyObject* callable) {
+  if (PyMethod_Check(callable)) {
+    callable = PyMethod_GET_FUNCTION(callable);
+  }
+  return PyFunction_Check(callable) ? callable : nullptr;
+}
+
 class Replayer : public Observer {
  public:
-  Replayer(uint64_t start, uint64_t every, ReplayReport* report)
-      : next_(start), every_(every), report_(report), outer_(py::current_frame(py::current_thread())) {}
+  Replayer(PyObject* callable, uint64_t start, uint64_t every, ReplayReport* report)
+      : next_(start), every_(every), report_(report), function_(share(find_first_function(callable))) {}
+
+  void enter(py::Frame* entry) override {
+    if (depth_++ == 0 && !finished_) {
+      // After a re-creation the entry frame is still that of the carrier, which restore_entry() changes.
+      in_base_ = resumed_ || reinterpret_cast<PyObject*>(entry->f_func) == function_.get();
+    }
+  }
+
+  void leave() override {
+    if (--depth_ == 0 && in_base_) {
+      in_base_ = false;
+      finished_ = !taken_.has_value();  // finalisers may follow, which are C code's doing
+    }
+  }
 
   Verdict before_instruction(const Position& position) override {
     if (resumed_) {
@@ -23,11 +45,11 @@ class Replayer : public Observer {
       return Verdict::Go;
     }
     next_ = number + every_;
-    if (std::optional<Abort> abort = check_snapshot(position, outer_)) {
+    done_ = every_ == 0;
+    if (std::optional<Abort> abort = check_snapshot(position, depth_ == 1 && in_base_)) {
       report_->refused.push_back(abort->describe());
       return Verdict::Go;
     }
-    done_ = every_ == 0;
     taken_ = take_snapshot(position);
     return Verdict::Abandon;
   }
@@ -42,17 +64,20 @@ class Replayer : public Observer {
   uint64_t next_;
   uint64_t every_;
   ReplayReport* report_;
-  const py::Frame* outer_;
+  Ref<> function_;
   std::optional<StackState> taken_;
   bool resumed_ = false;
   bool done_ = false;
+  int depth_ = 0;          // activations of the loop
+  bool in_base_ = false;   // the outermost one is the call of the function itself
+  bool finished_ = false;  // it has returned
 };
 
 }  // namespace
 
 Ref<> replay(PyObject* callable, PyObject* args, PyObject* kwargs, uint64_t start, uint64_t every,
              ReplayReport* report) {
-  Replayer replayer(start, every, report);
+  Replayer replayer(callable, start, every, report);
   Interpreting interpreting(&replayer);
   Ref<> result = steal(PyObject_Call(callable, args, kwargs));
   while (std::optional<StackState> state = replayer.take()) {

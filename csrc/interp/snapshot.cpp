@@ -17,6 +17,7 @@ FrameState save_frame(py::Frame* frame, const py::CodeUnit* instruction, PyObjec
   state.function = Ref<PyFunctionObject>::share(frame->f_func);
   state.code = Ref<PyCodeObject>::share(frame->f_code);
   state.name_space = share(frame->f_locals);
+  state.object = Ref<PyFrameObject>::share(frame->frame_obj);
   state.offset = static_cast<int>(instruction - py::first_instruction(frame->f_code));
   for (PyObject** at = frame->localsplus; at < py::stack_base(frame); ++at) {
     state.locals.push_back(share(*at));
@@ -28,9 +29,10 @@ FrameState save_frame(py::Frame* frame, const py::CodeUnit* instruction, PyObjec
     state.generator = Ref<PyGenObject>::share(py::generator_of(frame));
     state.handled = share(state.generator->gi_exc_state.exc_value);
   }
-  const std::vector<uint16_t>& saved = stack_shape(frame->f_code, state.offset).saved_exceptions;
-  if (!saved.empty()) {
-    state.first_saved_exception = saved.front();
+  for (const py::StackShape::Saved& saved : stack_shape(frame->f_code, state.offset).saved_exceptions) {
+    if (saved.level == 0) {
+      state.outer_exceptions.push_back(saved.slot);
+    }
   }
   return state;
 }
@@ -46,6 +48,9 @@ void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
   }
   frame->stacktop = static_cast<int>(at - frame->localsplus);
   frame->prev_instr = py::first_instruction(frame->f_code) + state->offset - (innermost ? 1 : 0);
+  if (state->object && state->object->f_frame != frame) {
+    py::attach_frame_object(frame, state->object.release());
+  }
 }
 
 // A call with the right number of arguments, whatever they are: the frame's locals are overwritten.
@@ -105,22 +110,19 @@ StackState take_snapshot(const Position& position) {
   return state;
 }
 
-std::optional<Abort> check_snapshot(const Position& position, const py::Frame* outer) {
+std::optional<Abort> check_snapshot(const Position& position, bool in_base) {
   char place[512];
   auto refuse = [&](AbortReason reason) {
     return Abort{reason, py::describe_place(position.frame, place, sizeof place)};
   };
-  if (py::is_generator_frame(position.entry)) {
-    return refuse(position.entry->previous == outer ? AbortReason::OutermostGenerator : AbortReason::CallerInC);
+  if (in_base) {
+    return std::nullopt;
   }
-  if (position.entry->previous != outer) {
-    return refuse(AbortReason::CallerInC);
-  }
-  return std::nullopt;
+  return refuse(py::is_generator_frame(position.entry) ? AbortReason::GeneratorInC : AbortReason::CallerInC);
 }
 
 bool is_outermost_of(const StackState& state, const py::Frame* frame) {
-  return state.frames.front().function.get() == frame->f_func;
+  return state.carrier.get() == frame->f_func;
 }
 
 void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry) {
@@ -129,15 +131,18 @@ void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry) {
     Py_CLEAR(entry->localsplus[i]);
   }
   Py_XSETREF(entry->f_locals, outermost.name_space.release());
+  py::change_function(entry, outermost.function.get());
   // The exception that is current out here takes the place of the one that was current when the snapshot was taken:
   // it is what the outermost handler puts back in the end.
   for (FrameState& frame : state->frames) {
     if (frame.generator) {
       break;  // from here on the generator's own exception state counts
     }
-    if (frame.first_saved_exception >= 0) {
-      PyObject* ambient = py::swap_handled_exception(ts, state->handled.release());
-      frame.stack[frame.first_saved_exception] = steal(ambient ? ambient : Py_NewRef(Py_None));
+    if (!frame.outer_exceptions.empty()) {
+      Ref<> ambient = steal(py::swap_handled_exception(ts, state->handled.release()));
+      for (int slot : frame.outer_exceptions) {
+        frame.stack[slot] = share(ambient ? ambient.get() : Py_None);
+      }
       break;
     }
   }
@@ -149,7 +154,7 @@ py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, 
   py::Frame* frame;
   if (saved.generator) {
     PyGenObject* generator = saved.generator.get();
-    if (!ALTERNATOR_ENSURE(py::revive_generator(generator, saved.function.get()), "the generator is running")) {
+    if (!ALTERNATOR_ENSURE(py::revive_generator(generator, saved.function.get(), saved.code.get()), "the generator is running")) {
       return nullptr;
     }
     frame = py::frame_of(generator);
@@ -161,7 +166,7 @@ py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, 
     if (!py::has_frame_space(ts, saved.code.get())) {
       return nullptr;
     }
-    frame = py::push_frame(ts, saved.function.clone().release(), saved.name_space.get());
+    frame = py::push_frame(ts, saved.function.clone().release(), saved.code.get(), saved.name_space.get());
   }
   fill_frame(frame, &saved, index + 1 == state->frames.size());
   frame->previous = parent;
@@ -180,13 +185,16 @@ void abandon_generator(py::ThreadState* ts, py::Frame* frame) {
 }
 
 Ref<> recreate(StackState state) {
-  Ref<PyFunctionObject> function = state.frames.front().function.clone();
-  if (reinterpret_cast<PyObject*>(state.frames.front().code.get()) != function->func_code) {
-    PyErr_SetString(PyExc_RuntimeError, abort_what(AbortReason::FrameChanged));
+  // Not the function itself: its code or its arguments may have changed since.
+  const FrameState& outermost = state.frames.front();
+  state.carrier = Ref<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(
+      PyFunction_New(outermost.code.object(), outermost.function->func_globals)));
+  if (!state.carrier) {
     return nullptr;
   }
+  Ref<PyFunctionObject> carrier = state.carrier.clone();
   StackState* outer = std::exchange(thread_mode.restoring, &state);
-  Ref<> result = call_with_dummies(function.get());
+  Ref<> result = call_with_dummies(carrier.get());
   thread_mode.restoring = outer;
   return result;
 }

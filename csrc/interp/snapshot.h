@@ -25,26 +25,31 @@ struct FrameState {
   Ref<PyFunctionObject> function;
   Ref<PyCodeObject> code;
   Ref<> name_space;              // f_locals of class and module bodies, or null
+  Ref<PyFrameObject> object;     // what sys._getframe() gave, if anybody asked: it stays the same object
   Ref<PyGenObject> generator;    // null for a function's frame
   Ref<> handled;                 // a generator's own current exception, or null
   int offset = 0;                // outer frames: the instruction in progress; innermost: the one to run next
   std::vector<Ref<>> locals;     // null where unbound
   std::vector<Ref<>> stack;      // with nulls where the stack has them
-  int first_saved_exception = -1;  // the slot with the exception that was current outside this frame's handlers
+  std::vector<int> outer_exceptions;  // slots with the exception that was current outside this frame's handlers
 };
 
 struct StackState {
   std::vector<FrameState> frames;
   Ref<> handled;  // what sys.exc_info() shows in frames[0]
+
+  // While frames are put back: the function that is called for the sake of its frame.
+  Ref<PyFunctionObject> carrier;
 };
 
 // Takes a snapshot of the activation. The frames go on as if nothing had happened.
 StackState take_snapshot(const Position& position);
 
-// Whether the frames below `outer` (the frame that was current when the run began) can be taken as a whole.
-std::optional<Abort> check_snapshot(const Position& position, const py::Frame* outer);
+// Says why the frames cannot be taken as a whole, if they cannot. `in_base` tells whether this activation of the loop is
+// the one that the run began with, called with nothing in between.
+std::optional<Abort> check_snapshot(const Position& position, bool in_base);
 
-// Calls the outermost function and puts the frames back; runs them to the end. The state is used up.
+// Makes a call and puts the frames back; runs them to the end. The state is used up.
 Ref<> recreate(StackState state);
 
 // For the hook and the loop.

@@ -104,8 +104,8 @@ StackMap::StackMap(PyCodeObject* code) : shapes_(instruction_count(code) + 1) {
           continue;
         }
         StackShape shape = shapes_[i];
-        std::erase_if(shape.saved_exceptions, [&](uint16_t slot) { return slot >= handler.depth; });
-        shape.depth = handler.depth + (handler.push_lasti ? 1 : 0) + 1;
+        shape.cut_to(handler.depth);
+        shape.depth += (handler.push_lasti ? 1 : 0) + 1;
         reach(handler.target, shape);
         break;
       }
@@ -136,22 +136,55 @@ void StackMap::step(PyCodeObject* code, int offset) {
   }
   const OpRow& row = op_row(op);
   int after = at + 1 + kCachesOf[kDeoptOf[raw_opcode(first[at])]];
-  auto cut = [](StackShape s, int depth) {
-    std::erase_if(s.saved_exceptions, [&](uint16_t slot) { return slot >= depth; });
-    s.depth = depth;
-    return s;
-  };
+  for (int i = at + 1; i < after; ++i) {
+    shapes_[i] = shape;  // a frame may stand in the caches of the call that it is in
+  }
   if (row.jump != Jump::None) {
     int target = row.jump == Jump::Forward ? after + oparg : after - oparg;
-    reach(target, cut(shape, shape.depth + stack_effect(op, oparg, true)));
+    StackShape jumped = shape;
+    jumped.cut_to(shape.depth + stack_effect(op, oparg, true));
+    reach(target, std::move(jumped));
   }
   if (row.next == Next::Falls) {
-    StackShape falls = cut(shape, shape.depth + stack_effect(op, oparg, false));
+    StackShape falls = shape;
+    falls.cut_to(shape.depth + stack_effect(op, oparg, false));
     if (op == Op::kPUSH_EXC_INFO) {
       // [.., exception] becomes [.., saved, exception]
-      falls.saved_exceptions.push_back(static_cast<uint16_t>(shape.depth - 1));
+      uint16_t level = 0;
+      for (const StackShape::Saved& saved : shape.saved_exceptions) {
+        level = std::max<uint16_t>(level, saved.level + 1);
+      }
+      falls.saved_exceptions.push_back({static_cast<uint16_t>(shape.depth - 1), level});
+    } else if (op == Op::kSWAP) {
+      falls.swap_slots(shape.depth - 1, shape.depth - oparg);
+    } else if (op == Op::kCOPY) {
+      falls.copy_slot(shape.depth - oparg, shape.depth);
     }
     reach(after, std::move(falls));
+  }
+}
+
+void StackShape::cut_to(int new_depth) {
+  depth = new_depth;
+  std::erase_if(saved_exceptions, [&](const Saved& saved) { return saved.slot >= new_depth; });
+}
+
+void StackShape::swap_slots(int a, int b) {
+  for (Saved& saved : saved_exceptions) {
+    if (saved.slot == a) {
+      saved.slot = static_cast<uint16_t>(b);
+    } else if (saved.slot == b) {
+      saved.slot = static_cast<uint16_t>(a);
+    }
+  }
+}
+
+void StackShape::copy_slot(int from, int to) {
+  for (size_t i = 0; i < saved_exceptions.size(); ++i) {
+    if (saved_exceptions[i].slot == from) {
+      saved_exceptions.push_back({static_cast<uint16_t>(to), saved_exceptions[i].level});
+      return;
+    }
   }
 }
 

@@ -19,9 +19,17 @@ bool find_handler(PyCodeObject* code, int offset, Handler* handler);
 // The shape of the value stack before an instruction.
 struct StackShape {
   static constexpr int kUnreachable = -1;
+  // A slot that holds an exception saved by PUSH_EXC_INFO: what POP_EXCEPT makes the current one again.
+  struct Saved {
+    uint16_t slot;
+    uint16_t level;  // 0 for the outermost handler; SWAP moves such a value and COPY copies it
+  };
   int depth = kUnreachable;
-  // Slots that hold an exception saved by PUSH_EXC_INFO: what POP_EXCEPT makes the current one again. Ascending.
-  std::vector<uint16_t> saved_exceptions;
+  std::vector<Saved> saved_exceptions;
+
+  void cut_to(int new_depth);
+  void swap_slots(int a, int b);
+  void copy_slot(int from, int to);
 };
 
 // The shapes at every instruction, by abstract interpretation with the stack effects of opcode.def.

@@ -74,7 +74,7 @@ const char* describe_place(Frame* frame, char* buffer, size_t size) {
   return buffer;
 }
 
-bool revive_generator(PyGenObject* generator, PyFunctionObject* function) {
+bool revive_generator(PyGenObject* generator, PyFunctionObject* function, PyCodeObject* code) {
   if (generator->gi_frame_state == FRAME_EXECUTING) {
     return false;
   }
@@ -84,11 +84,30 @@ bool revive_generator(PyGenObject* generator, PyFunctionObject* function) {
     clear_frame(frame);
   }
   Py_INCREF(function);
-  _PyFrame_InitializeSpecials(frame, function, nullptr, 0);
+  initialise_frame(frame, function, code, nullptr);
   frame->owner = FRAME_OWNED_BY_GENERATOR;
   frame->previous = nullptr;
   generator->gi_frame_state = FRAME_SUSPENDED;
   return true;
+}
+
+void attach_frame_object(Frame* frame, PyFrameObject* object) {
+  Frame* copy = object->f_frame;
+  object->f_frame = frame;
+  Py_CLEAR(object->f_back);
+  frame->frame_obj = object;
+  copy->frame_obj = nullptr;
+  clear_frame(copy);
+  copy->stacktop = 0;
+}
+
+void change_function(Frame* frame, PyFunctionObject* function) {
+  PyFunctionObject* old = frame->f_func;
+  Py_INCREF(function);
+  frame->f_func = function;
+  frame->f_builtins = function->func_builtins;
+  frame->f_globals = function->func_globals;
+  Py_DECREF(old);
 }
 
 FreshStack::FreshStack(ThreadState* ts) : ts_(ts) {

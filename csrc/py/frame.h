@@ -34,12 +34,26 @@ inline bool has_frame_space(ThreadState* ts, const PyCodeObject* code) {
   return _PyThreadState_HasStackSpace(ts, size);
 }
 
-// Pushes a frame for a function, its locals all null. Takes over the reference to `function`; needs has_frame_space().
-inline Frame* push_frame(ThreadState* ts, PyFunctionObject* function, PyObject* locals_namespace) {
-  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+// Fills in all of a frame but its locals and its link. Takes over the reference to `function`. The code is that of the
+// function, or was when the frame first ran.
+inline void initialise_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code, PyObject* name_space) {
+  frame->f_func = function;
+  frame->f_code = reinterpret_cast<PyCodeObject*>(Py_NewRef(code));
+  frame->f_builtins = function->func_builtins;
+  frame->f_globals = function->func_globals;
+  frame->f_locals = Py_XNewRef(name_space);
+  frame->stacktop = code->co_nlocalsplus;
+  frame->frame_obj = nullptr;
+  frame->prev_instr = first_instruction(code) - 1;
+  frame->is_entry = false;
+  frame->owner = FRAME_OWNED_BY_THREAD;
+}
+
+// Pushes a frame. Takes over the reference to `function`; needs has_frame_space(). The caller fills in the locals.
+inline Frame* push_frame(ThreadState* ts, PyFunctionObject* function, PyCodeObject* code, PyObject* name_space) {
   Frame* frame = reinterpret_cast<Frame*>(ts->datastack_top);
   ts->datastack_top += code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
-  _PyFrame_InitializeSpecials(frame, function, locals_namespace, code->co_nlocalsplus);
+  initialise_frame(frame, function, code, name_space);
   return frame;
 }
 
@@ -63,8 +77,15 @@ const char* describe_place(Frame* frame, char* buffer, size_t size);
 int line_of(Frame* frame);
 
 // Makes a finished or running generator a suspended one again, its frame empty: the caller fills in locals and stack.
-// `function` is that of the generator's body. Fails (false) if the generator runs.
-bool revive_generator(PyGenObject* generator, PyFunctionObject* function);
+// `function` and `code` are those of the generator's body. Fails (false) if the generator runs.
+bool revive_generator(PyGenObject* generator, PyFunctionObject* function, PyCodeObject* code);
+
+// Gives a frame object back to a frame that is being re-created: it was left with a copy of the frame's contents, which
+// it drops. Takes over the reference.
+void attach_frame_object(Frame* frame, PyFrameObject* object);
+
+// Makes a frame that was pushed for another function one of `function`.
+void change_function(Frame* frame, PyFunctionObject* function);
 
 // What a loop activation puts between the thread state and its frames.
 class Activation {

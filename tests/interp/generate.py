@@ -13,6 +13,7 @@ and those that it declares nonlocal.
 """
 
 import dataclasses
+import warnings
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ PRELUDE = Path(__file__).with_name("prelude.py").read_text()
 INTEGERS, LISTS, OBJECTS = ("i", "j", "k"), ("s", "t", "u"), ("o", "p", "q")
 DEEPEST_LEVEL = len(INTEGERS) - 1
 DEEPEST_BLOCK = 4
-SIGNATURES = ("x, y=2, *rest, k=1, **more", "x, y=3", "x=1, /, y=2, *, k=0", "*rest, x=2, y=1, k=3")
+SIGNATURES = ("x, y=2, *rest, k=1, **more", "x, y=3", "x=1, /, y=2, *, k=0", "x, *rest, y=1, k=3")
 
 
 @dataclasses.dataclass
@@ -135,6 +136,11 @@ class Writer:
         head = f"{'async ' * (kind == 'coroutine')}def {name}({self.choose(SIGNATURES)}):"
         self.block(head, lambda: self.function_body(scope, own, shared, depth))
 
+    def guarded_statement(self, scope, depth):
+        """A statement whose error is noted, so that what follows runs as well."""
+        self.block("try:", lambda: self.statement(scope, depth))
+        self.block("except Exception as error:", lambda: self.line("note(type(error).__name__, str(error)[:60])"))
+
     def function_body(self, scope, own, shared, depth):
         if shared:
             self.line(f"nonlocal {', '.join(shared)}")
@@ -142,7 +148,11 @@ class Writer:
             self.line("global total")
             scope = scope.replace(integers=[*scope.integers, "total"], writable=[*scope.writable, "total"])
         self.bind_own_names(scope, own)
-        self.body(scope, depth, most=5)
+        for _ in range(self.number(1, 5)):
+            self.choose([self.guarded_statement, self.statement])(scope, depth)
+        if scope.level == 0:
+            for name, callee_kind in scope.callees:
+                self.line(f"note({self.choose(grammar.USES[callee_kind])})".format(f=name, a=self.integer(scope, 1)))
         self.line(f"return {self.integer(scope)}")
 
     def bind_own_names(self, scope, own):
@@ -168,14 +178,13 @@ def programs(draw, budget=45):
         writer.line("")
         module = module.replace(callees=[*module.callees, (name, kind)])
     writer.function("run", "function", module, depth=0)
-    # The entry has a fixed signature, and what it calls may have any.
-    writer.lines += ["", "def main(log):", "    begin(log)", "    return run(x=3, y=1)"]
-    text = "\n".join(writer.lines) + "\n"
-    return text.replace("def run(x=1, /, y=2, *, k=0):", "def run(x=1, y=2, *, k=0):")
+    return "\n".join([*writer.lines, "", "", "def main(log):", "    begin(log)", "    return run(3)", ""])
 
 
 def compile_program(text):
-    return compile(f"{PRELUDE}\n\n{text}", "<generated>", "exec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return compile(f"{PRELUDE}\n\n{text}", "<generated>", "exec")
 
 
 def make_main(code):

@@ -58,13 +58,10 @@ def suspend(w, scope, depth):
 
 
 CALLS = [
-    "{f}({a})",
-    "{f}({a}, {b})",
-    "{f}(*[{a}, {b}])",
+    *["{f}({a})", "{f}({a}, {b})", "{f}(*[{a}, {b}])", '{f}(*[{a}], **{{"y": {b}}})'] * 3,
     "{f}(x={a}, y={b})",
     "{f}({a}, k={b})",
     "{f}({a}, *({b}, 1), k=3)",
-    '{f}({a}, **{{"k": {b}}})',
     '{f}(*{l}[:1], {a}, z={b}, **{{"w": 1}})',
     "{f}()",
     "{f}({a}, x={b})",
@@ -77,6 +74,14 @@ def call_function(w, scope, depth):
     if not names:
         return read_name(w, scope, depth)
     return form(w.choose(CALLS).replace("{f}", w.choose(names)))(w, scope, depth)
+
+
+# How a function of each kind is used for sure by those that come after it.
+USES = {
+    "function": ["{f}({a})", "{f}({a}, {a})", "[{f}({a}) for c in few(2)]"],
+    "generator": ["[*{f}({a})][:5]", "sum({f}({a}))", "dict(enumerate({f}({a})))"],
+    "coroutine": ["drive({f}({a}))", "drive({f}(*[{a}]))"],
+}
 
 
 def drive_coroutine(w, scope, depth):
@@ -98,8 +103,9 @@ INTEGERS = [
     form("(-{a} & 63)"),
     form("({a} if {c} else {b})"),
     form("len({s})"),
-    form("{l}[{a} % 2]"),
-    form("{s}[0]"),
+    form("(*{l}, {a})[{b} % 2 - 1]"),
+    form("{l}[0]"),
+    form("({s} or [{a}])[-1]"),
     form("({a} // ({b} - 1))"),
     form("(note({a}) or {b})"),
     form("sorted([{a}, {b}], key=lambda v: -v)[0]"),
@@ -107,6 +113,7 @@ INTEGERS = [
     form("Base({a}).bump({b}, *{l}[:2])"),
     form("Base({a}).twice"),
     form("Base({a}).missing"),
+    form("getattr({o}, 'x', {a})"),
     form("{o}.x"),
     form("int(f'{{{i}:03}}'[-1])"),
     form("max({s}, default={a})"),
@@ -129,7 +136,7 @@ CONDITIONS = [
     form("{o} is None"),
     form("({o} is not None and not {b} > 3)"),
     form("isinstance({o}, (int, Point))"),
-    form("any(c > {a} for c in {l}[:3])"),
+    form("any(c > {i} for c in {l}[:3])"),
 ]
 
 
@@ -172,7 +179,7 @@ LISTS = [
     form("[{a}] * 2"),
     *[consume_iterable] * 2,
     form("list(map(lambda v: v + {n}, {l}[:3]))"),
-    form("[v for v, w in zip({l}, {s})]"),
+    form("[v - w for v, w in zip({l}, {l}[1:])]"),
     write_async_comprehension,
 ]
 
@@ -260,8 +267,8 @@ def mutate(w, scope, depth):
                 f"{s}[1:2] = [{value}, 0]",
                 f"{scope.own_list} += [{value}]",
                 f"items[{value} % 2] ^= 1",
-                f"{o}.x = {value}",
-                f"{o}.x += 1",
+                f"if hasattr({o}, 'x'): {o}.x += {value}",
+                f"if isinstance({o}, Base): del {o}.x",
                 f"{scope.own_object} += {value}",
             ]
         )

@@ -83,6 +83,9 @@ class Point:
     def __init__(self, x, y=0):
         self.x, self.y = x, y
 
+    def __repr__(self):
+        return f"Point({self.x!r}, {self.y!r})"
+
     def __eq__(self, other):
         note("eq", self.x)
         return isinstance(other, Point) and (self.x, self.y) == (other.x, other.y)
@@ -102,6 +105,9 @@ class Base:
     def __init__(self, x):
         note("init", x)
         self.x = x
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.__dict__.get('x')!r})"
 
     def bump(self, by=1, *more):
         self.x += by + len(more)

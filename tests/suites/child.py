@@ -56,9 +56,7 @@ def kill_group(group: int) -> None:
         pass
 
 
-def run_child(
-    command: list[str], log: Path, cwd: Path, env: dict[str, str], limit: float, memory: int = 0
-) -> Ended:
+def run_child(command: list[str], log: Path, cwd: Path, env: dict[str, str], limit: float, memory: int = 0) -> Ended:
     """Run `command`, writing LOG.out and LOG.err; after `limit` seconds the whole group is killed.
 
     `memory`, if given, bounds the address space in bytes, so that a runaway test does not take the machine with it.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import importlib.util
 import json
 import subprocess
 import sys
@@ -37,6 +38,11 @@ MOST_EXCEPTIONS = 3
 # The hard limit is this much behind regrtest's own, which dumps the tracebacks of all threads before it gives up.
 GRACE = 60
 NATIVE, INTERPRETED = "native", "interpreted"
+# Not the virtual environment's python: some tests fail in an environment, or with setuptools in it. The extension is
+# found through PYTHONPATH and needs nothing else.
+PYTHON = sys._base_executable
+# How a program is started in either mode, before its own `-m MODULE`.
+PREFIX = {NATIVE: [PYTHON], INTERPRETED: [PYTHON, "-m", "alternator", "interpret"]}
 
 
 @dataclass
@@ -59,11 +65,25 @@ def read_lists() -> Lists:
     )
 
 
+def has_regression_tests() -> bool:
+    """Some distributions leave them out of their Python, but for test.support."""
+    return importlib.util.find_spec("test.test_grammar") is not None
+
+
+def check_extension() -> None:
+    """Stop if the interpreted runs could not work at all."""
+    command = [PYTHON, "-c", "import alternator"]
+    tried = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, cwd=tempfile.gettempdir())
+    if tried.returncode:
+        raise SystemExit(f"{PYTHON} cannot import alternator; is this run by ./dev?\n{tried.stderr}")
+
+
 def list_modules(lists: Lists) -> list[str]:
     """Every test module of this Python, but for those left out."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "test", "--list-tests"], env=clean_environment(), check=True, capture_output=True, text=True
-    )
+    if not has_regression_tests():
+        raise SystemExit(f"{PYTHON} comes without CPython's regression tests (the `test` package)")
+    command = [PYTHON, "-m", "test", "--list-tests"]
+    listed = subprocess.run(command, env=clean_environment(), check=True, capture_output=True, text=True)
     return [name for name in listed.stdout.split() if not is_left_out(name, lists)]
 
 
@@ -82,12 +102,11 @@ class Runner:
     limits: dict[str, float] = field(default_factory=lambda: {NATIVE: 600, INTERPRETED: 1800})
 
     def command(self, module: str, mode: str, scratch: str) -> list[str]:
-        interpret = [] if mode == NATIVE else ["-m", "alternator", "interpret"]
         # Without -j, regrtest runs the module in this very process; --randseed makes both runs draw the same numbers.
         options = ["-v", "--randseed", "20231204", "--timeout", str(self.limits[mode]), "--tempdir", scratch]
         use = ["-u", self.resources] if self.resources else []
         ignore = [word for pattern in self.ignored_tests.get(module, ()) for word in ("-i", pattern)]
-        return [sys.executable, *interpret, "-m", "test", *options, *use, *ignore, module]
+        return [*PREFIX[mode], "-m", "test", *options, *use, *ignore, module]
 
     def run(self, module: str, mode: str) -> ModuleResult:
         with tempfile.TemporaryDirectory(prefix="cpython-tests-", ignore_cleanup_errors=True) as scratch:
@@ -135,7 +154,7 @@ class Progress:
             self.done += 1
             runs = "  ".join(f"{result.state:<11} {result.run:5} tests {result.seconds:7.1f} s" for result in results)
             mark = "  DIFFERS" if differences else ""
-            print(f"[{self.done:3}/{self.total}] {module:<45} {runs}{mark}", flush=True)
+            print(f"[{self.done:3}/{self.total}] {module:<42} {runs}{mark}", flush=True)
 
 
 def choose_modules(arguments: argparse.Namespace, runner: Runner, lists: Lists) -> list[str]:
@@ -231,8 +250,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rerun-native", action="store_true", help="do not reuse stored native results")
     parser.add_argument("--native-only", action="store_true", help="run nothing interpreted")
     parser.add_argument("--report", action="store_true", help="compare the stored results, run nothing")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for a native run (600); interpreted 3 times")
-    parser.add_argument("--memory", type=int, default=12, metavar="GIB", help="address space of a run; 0: unlimited (12)")
+    parser.add_argument(
+        "--timeout", type=float, default=600, help="seconds for a native run (600); interpreted 3 times"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=12, metavar="GIB", help="address space of a run; 0: unlimited (12)"
+    )
     return parser.parse_args()
 
 
@@ -246,6 +269,8 @@ def main() -> int:
     )
     modules = choose_modules(arguments, runner, lists)
     flaky = []
+    if not (arguments.native_only or arguments.report):
+        check_extension()
     if not arguments.report:
         run_all(modules, runner, arguments)
         flaky = [] if arguments.native_only else retry_differing(modules, runner)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -96,9 +96,10 @@ def fetch_source(package: Package) -> Path:
     unpacked = sources / stem
     if not unpacked.exists():
         # Only the package itself as source: its build tools may come as wheels.
-        run_pip("download", "--quiet", "--no-deps", "--no-binary", package.name, "-d", str(sources), package.requirement)
-        with tarfile.open(sources / f"{stem}.tar.gz") as archive:
-            archive.extractall(sources, filter="data")
+        run_pip(
+            "download", "--quiet", "--no-deps", "--no-binary", package.name, "-d", str(sources), package.requirement
+        )
+        shutil.unpack_archive(sources / f"{stem}.tar.gz", sources)
         configuration = unpacked / "pyproject.toml"
         if not (configuration.exists() and "[tool.pytest" in configuration.read_text()):
             # Else pytest would go up the directories and find the configuration of this project.

@@ -24,7 +24,7 @@ OUTCOME = re.compile(r"(?:^|\W)(ok|FAIL|ERROR|skipped (?:'.*'|\".*\")|expected f
 RESULT = re.compile(r"^(?:== Tests result: (.*) ==|Result: (.*)|Tests result: (.*))$", re.MULTILINE)
 RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 TOTAL = re.compile(r"^Total tests: run=([\d,]+)(?:.* skipped=([\d,]+))?", re.MULTILINE)
-# In the order in which one outcome hides another, for tests that report more than one (sub-tests, doctests of one name).
+# In the order in which one outcome hides another, for tests that report more than one (sub-tests, equal names).
 SEVERITY = ["ok", "expected failure", "skipped", "unexpected success", "FAIL", "ERROR", "no outcome"]
 
 

@@ -148,7 +148,14 @@ def test_finds_lost_tests_of_packages(tmp_path):
     )
     interpreted = write_report(
         tmp_path / "interpreted.xml",
-        [("a[0x7f02]", ""), ("b", "<error/>"), ("c", "<failure/>"), ("d", ""), ("d", "<failure/>"), ("e", "<skipped/>")],
+        [
+            ("a[0x7f02]", ""),
+            ("b", "<error/>"),
+            ("c", "<failure/>"),
+            ("d", ""),
+            ("d", "<failure/>"),
+            ("e", "<skipped/>"),
+        ],
     )
     assert native.count("passed") == 6
     assert find_lost(native, interpreted) == ["m::b", "m::d", "m::e", "m::f"]
