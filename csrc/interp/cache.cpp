@@ -112,16 +112,17 @@ void fill_from_class(CacheLine* line, PyObject* object, PyObject* name) {
   }
 }
 
-bool own_is_absent(PyTypeObject* type, PyObject* object, PyObject* name) {
+bool own_is_absent(PyTypeObject* type, PyObject* name) {
   if (!py::has_managed_dict(type)) {
     return type->tp_dictoffset == 0;
   }
-  return py::inline_values(object) == nullptr || py::find_shared_key(type, name) < 0;
+  // Also for an instance that has a dict of its own: lacks_own() will compare the count of shared keys with others.
+  return py::find_shared_key(type, name) < 0;
 }
 
 void fill_from_type(CacheLine* line, CacheKind kind, PyObject* object, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(object);
-  if (can_check_own(type) && own_is_absent(type, object, name)) {
+  if (can_check_own(type) && own_is_absent(type, name)) {
     uint64_t count = py::has_managed_dict(type) ? py::shared_key_count(type) : 0;
     set_line(line, kind, py::type_version(type), 0, value, count);
   }
