@@ -152,7 +152,7 @@ class Writer:
             self.choose([self.guarded_statement, self.statement])(scope, depth)
         if scope.level == 0:
             for name, callee_kind in scope.callees:
-                self.line(f"note({self.choose(grammar.USES[callee_kind])})".format(f=name, a=self.integer(scope, 1)))
+                self.line(f"note({self.choose(grammar.USES[callee_kind])})".format(f=name, a=self.integer(scope.replace(inside=True), 1)))
         self.line(f"return {self.integer(scope)}")
 
     def bind_own_names(self, scope, own):

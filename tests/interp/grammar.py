@@ -114,7 +114,9 @@ INTEGERS = [
     form("Base({a}).twice"),
     form("Base({a}).missing"),
     form("getattr({o}, 'x', {a})"),
-    form("{o}.x"),
+    form("({o}.x if isinstance({o}, Point) else {a})"),
+    form("~{a} % +9"),
+    form("len({{*{l}, {a}}})"),
     form("int(f'{{{i}:03}}'[-1])"),
     form("max({s}, default={a})"),
     form("next(iter({s}), {b})"),
@@ -162,7 +164,7 @@ def write_comprehension(w, scope, depth):
 def write_async_comprehension(w, scope, depth):
     if scope.kind != "coroutine" or scope.inside:
         return write_comprehension(w, scope, depth)
-    return w.choose(["[c async for c in Steps(2)]", "[await Wait(c) for c in few(2)]", "[c + 1 async for c in Steps(3) if c]"])
+    return w.choose(["[c async for c in Steps(2)]", "[await Wait(c) for c in few(2)]", "[c + 1 async for c in ticks(3) if c]"])
 
 
 def consume_iterable(w, scope, depth):
@@ -241,7 +243,8 @@ def assign_object(w, scope, depth):
 
 def note_values(w, scope, depth):
     text = f'f"{{{w.choose(scope.integers)}=}} {{{w.choose(scope.objects)}!s:.20}}"'
-    w.line(f"note({w.choose([w.integer(scope), w.condition(scope), text])}, {w.choose(scope.integers)})")
+    value = w.choose([w.integer(scope), w.condition(scope), text, f"{w.choose(scope.objects)}.x"])
+    w.line(f"note({value}, {w.choose(scope.integers)})")
 
 
 def unpack(w, scope, depth):
@@ -276,9 +279,9 @@ def mutate(w, scope, depth):
 
 
 def delete(w, scope, depth):
-    name = w.choose([name for name in scope.writable if name != "total"])
+    name = w.choose(scope.writable)
     w.line(f"del {w.choose([scope.own_list + '[:1]', scope.own_object, name, f'{name}, {scope.own_object}'])}")
-    if not w.chance(4):
+    if name == "total" or not w.chance(4):
         w.line(f"{name} = {w.number(0, 5)}")
         w.line(f"{scope.own_object} = None")
 
@@ -522,7 +525,8 @@ def write_await(w, scope, depth):
 
 def write_async_for(w, scope, depth):
     inner = scope.replace(in_loop=True)
-    w.block(f"async for {w.choose(scope.writable)} in Steps({w.number(1, 3)}):", lambda: w.body(inner, depth))
+    source = w.choose(["Steps", "ticks"])
+    w.block(f"async for {w.choose(scope.writable)} in {source}({w.number(1, 3)}):", lambda: w.body(inner, depth))
     if w.chance(3):
         w.block("else:", lambda: w.body(scope, depth))
 

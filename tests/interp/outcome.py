@@ -77,11 +77,13 @@ def record(fn, make_args=make_log, run=call_directly, capture=True):
             result = run(fn, *args)
         except BaseException as raised:
             error = raised
-    frozen_error = freezer.freeze_exception(error) if error is not None else None
+        # Still inside: a collection now could run a finaliser that writes to the log.
+        frozen_error = freezer.freeze_exception(error) if error is not None else None
+        frozen_result, frozen_args = freezer.freeze(result), freezer.freeze(args)
     outcome = Outcome(
-        freezer.freeze(result),
+        frozen_result,
         frozen_error,
-        freezer.freeze(args),
+        frozen_args,
         ADDRESS.sub("0x?", reports.output.getvalue()),
         tuple(reports.ignored),
         tuple((w.category.__name__, freezer.freeze(str(w.message)), w.lineno) for w in reports.warned),

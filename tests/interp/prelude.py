@@ -160,6 +160,14 @@ class Wait:
         return (yield self.value) or self.value
 
 
+async def ticks(n):
+    try:
+        for i in few(n):
+            note("tick", (yield await Wait(i)))
+    finally:
+        note("ticked")
+
+
 def drive(coroutine):
     """Run a coroutine to its end, answering each wait with its number; every third one with an exception."""
     answer, waits = None, 0

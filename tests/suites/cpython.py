@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from child import clean_environment, restore_signals, run_child  # noqa: E402
-from regrtest_result import ModuleResult, find_differences, read_result  # noqa: E402
+from regrtest_result import ModuleResult, find_differences, may_be_chance, read_result  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).with_name("cpython_modules.toml")
@@ -192,13 +192,14 @@ def run_all(modules: list[str], runner: Runner, arguments: argparse.Namespace) -
 
 
 def retry_differing(modules: list[str], runner: Runner) -> list[str]:
-    """Run what differs once more, both ways and alone on the machine; give back what agrees now.
+    """Run what differs once more, both ways and one after the other; return what agrees now.
 
     Some tests depend on the machine's load. They are retried and named, not hidden.
     """
-    differing = [module for module in modules if runner.compare_stored(module)]
     agreeing = []
-    for module in differing:
+    for module in modules:
+        if not runner.compare_stored(module) or not may_be_chance(runner.load(module, INTERPRETED)):
+            continue
         print(f"once more, alone: {module}", flush=True)
         runner.run(module, NATIVE)
         runner.run(module, INTERPRETED)

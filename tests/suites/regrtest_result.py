@@ -45,6 +45,14 @@ class ModuleResult:
         return self.state in ("passed", "env_changed")
 
 
+def may_be_chance(result: ModuleResult) -> bool:
+    """Tell whether a bad result may come from the machine's load, so that it deserves a second run.
+
+    A crash or a hang never does: one that happens now and then is a bug that happens now and then.
+    """
+    return result.state not in ("crashed", "timeout")
+
+
 def find_state(ended: Ended) -> str:
     if ended.timed_out or re.search(r"^Timeout \(\d+:\d\d:\d\d\)!$", ended.err, re.MULTILINE) and ended.exit_code == 1:
         return "timeout"

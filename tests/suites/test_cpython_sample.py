@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from child import clean_environment, restore_signals, run_child  # noqa: E402
 from cpython import INTERPRETED, NATIVE, PREFIX, STORE, Runner, has_regression_tests, is_left_out, read_lists  # noqa: E402
-from regrtest_result import find_differences  # noqa: E402
+from regrtest_result import find_differences, may_be_chance  # noqa: E402
 
 LISTS = read_lists()
 
@@ -43,8 +43,8 @@ def test_module(runner, module):
     native = runner.load_or_run(module, NATIVE)
     if not native.run:
         pytest.skip(f"natively {native.state}, no test run: nothing to compare with")
-    differences = find_differences(native, runner.run(module, INTERPRETED))
-    # Some tests depend on the machine's load, so that both get a second chance.
-    if differences:
+    interpreted = runner.run(module, INTERPRETED)
+    differences = find_differences(native, interpreted)
+    if differences and may_be_chance(interpreted):
         differences = find_differences(runner.run(module, NATIVE), runner.run(module, INTERPRETED))
     assert not differences, "\n".join([module, *differences[:20], f"see {runner.store / INTERPRETED / module}.*"])
