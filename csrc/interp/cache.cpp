@@ -141,7 +141,6 @@ CodeCaches* caches_of(PyCodeObject* code) {
   }
   CodeCaches* made = make_caches(code);
   if (made != nullptr && !attachment.set(code, made)) {
-    PyErr_Clear();
     delete made;
     made = nullptr;
   }

@@ -83,7 +83,6 @@ const py::StackShape& stack_shape(PyCodeObject* code, int offset) {
   if (map == nullptr) {
     map = new py::StackMap(code);
     if (!stack_maps.set(code, map)) {
-      PyErr_Clear();
       delete map;
       return unknown;
     }

@@ -188,6 +188,25 @@ void StackShape::copy_slot(int from, int to) {
   }
 }
 
+bool CodeAttachment::set(PyCodeObject* code, void* value) const {
+  auto* extra = static_cast<Extra*>(code->co_extra);
+  if (extra == nullptr || extra->size <= index_) {
+    // _PyCode_SetExtra() would make room for everybody's values, and when the code object dies everybody's free function
+    // would be called, with null: also one that was a Python callback and is gone by then. We make room for ours.
+    Py_ssize_t old_size = extra != nullptr ? extra->size : 0;
+    size_t bytes = sizeof(Extra) + static_cast<size_t>(index_) * sizeof(void*);
+    extra = static_cast<Extra*>(PyMem_Realloc(extra, bytes));
+    if (extra == nullptr) {
+      return false;
+    }
+    std::fill(extra->values + old_size, extra->values + index_ + 1, nullptr);
+    extra->size = index_ + 1;
+    code->co_extra = extra;
+  }
+  extra->values[index_] = value;
+  return true;
+}
+
 bool CodeAttachment::request(freefunc free) {
   index_ = _PyEval_RequestCodeExtraIndex(free);
   if (index_ < 0) {

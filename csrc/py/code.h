@@ -55,9 +55,8 @@ class CodeAttachment {
     auto* extra = static_cast<Extra*>(code->co_extra);
     return (extra != nullptr && index_ < extra->size) ? extra->values[index_] : nullptr;
   }
-  bool set(PyCodeObject* code, void* value) const {
-    return _PyCode_SetExtra(reinterpret_cast<PyObject*>(code), index_, value) == 0;
-  }
+  // False, with no exception set, if memory is short.
+  bool set(PyCodeObject* code, void* value) const;
 
  private:
   // Must match _PyCodeObjectExtra of Objects/codeobject.c, which is in no header: tests/py/test_code.py would notice.

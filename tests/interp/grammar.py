@@ -115,7 +115,7 @@ INTEGERS = [
     form("Base({a}).missing"),
     form("getattr({o}, 'x', {a})"),
     form("({o}.x if isinstance({o}, Point) else {a})"),
-    form("~{a} % +9"),
+    form("(~{a} % 9 - +{b})"),
     form("len({{*{l}, {a}}})"),
     form("int(f'{{{i}:03}}'[-1])"),
     form("max({s}, default={a})"),
@@ -484,7 +484,7 @@ def call_and_note(w, scope, depth):
 
 
 def define_class(w, scope, depth):
-    name = w.name("Class")
+    name, has_make = w.name("Class"), w.chance(2)
     inside = scope.replace(integers=["by", *scope.integers], inside=True)
 
     def write_members():
@@ -493,7 +493,7 @@ def define_class(w, scope, depth):
         if w.chance(2):
             w.line("@property")
             w.block("def twice(self):", lambda: w.line(f"return super().twice + {w.integer(scope.replace(inside=True), 2)}"))
-        if w.chance(2):
+        if has_make:
             w.line("@classmethod")
             w.block("def make(cls, by):", lambda: w.line("return cls(by + __class__.shared)"))
 
@@ -504,7 +504,7 @@ def define_class(w, scope, depth):
     w.block(f"class {name}(Base):", write_members)
     w.line(f"{scope.own_object} = {name}({w.integer(scope, 2)})")
     w.line(f"note({scope.own_object}.bump({w.integer(scope, 2)}), {scope.own_object}.twice)")
-    if w.chance(2):
+    if has_make:
         w.line(f"{scope.own_object} = {name}.make(2)")
 
 
