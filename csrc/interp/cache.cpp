@@ -60,6 +60,10 @@ void set_line(CacheLine* line, CacheKind kind, uint32_t version, Py_ssize_t inde
   line->tag = tag;
 }
 
+// Whether what this object does as a descriptor is settled: __get__ and __set__ may be added to a class of the program
+// at any time, and the version of the type that holds the object would not change.
+bool is_settled(PyObject* descriptor) { return Py_TYPE(descriptor)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE; }
+
 bool is_data_descriptor(PyObject* descriptor) { return Py_TYPE(descriptor)->tp_descr_set != nullptr; }
 
 // The offset of a __slots__ member that holds an object, or -1.
@@ -103,7 +107,7 @@ void fill_from_class(CacheLine* line, PyObject* object, PyObject* name) {
     return;
   }
   PyObject* value = _PyType_Lookup(type, name);
-  if (value == nullptr) {
+  if (value == nullptr || !is_settled(value)) {
     return;
   }
   // A function read from its class is the function itself; anything else with __get__ may run code.
@@ -164,6 +168,8 @@ void fill_attribute(CacheLine* line, PyObject* object, PyObject* name) {
   PyObject* descriptor = _PyType_Lookup(type, name);
   if (descriptor == nullptr) {
     fill_from_instance(line, object, name);
+  } else if (!is_settled(descriptor)) {
+    return;
   } else if (Py_ssize_t offset = slot_offset(descriptor, false); offset > 0) {
     set_line(line, CacheKind::Slot, py::type_version(type), offset);
   } else if (Py_TYPE(descriptor)->tp_descr_get == nullptr && !is_data_descriptor(descriptor) && !module) {
@@ -178,7 +184,8 @@ void fill_method(CacheLine* line, PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_getattro == PyObject_GenericGetAttr && !PyType_Check(object)) {
     PyObject* descriptor = _PyType_Lookup(type, name);
-    if (descriptor != nullptr && (Py_TYPE(descriptor)->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR)) {
+    if (descriptor != nullptr && is_settled(descriptor) &&
+        (Py_TYPE(descriptor)->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR)) {
       if (may_fill(line)) {
         line->kind = CacheKind::Empty;
         fill_from_type(line, CacheKind::TypeMethod, object, name, descriptor);
@@ -199,6 +206,9 @@ void fill_store(CacheLine* line, PyObject* object, PyObject* name) {
     return;
   }
   PyObject* descriptor = _PyType_Lookup(type, name);
+  if (descriptor != nullptr && !is_settled(descriptor)) {
+    return;
+  }
   if (descriptor != nullptr && is_data_descriptor(descriptor)) {
     Py_ssize_t offset = slot_offset(descriptor, true);
     if (offset > 0) {

@@ -708,3 +708,56 @@ def recursion_with_changing_types(log):
     for i in range(12):
         tree = [tree] if i % 2 else (tree, i)
     return depth(tree), depth([[], [[]]])
+
+
+def class_attribute_first_seen_on_an_instance_with_a_dict(log):
+    """The first instance has its own dict; those after it keep their attributes inline, and shadow the class."""
+
+    class Future:
+        state = "pending"
+
+        def finish(self):
+            self.state = "done"
+
+    def read(future):
+        return future.state
+
+    Future().finish()  # the name is now a key that instances share
+    first = Future()
+    first.__dict__["other"] = 1
+    log.append(read(first))
+    for _ in range(3):
+        future = Future()
+        log.append(read(future))
+        future.finish()
+        log.append(read(future))
+    return read(first)
+
+
+def class_of_a_class_attribute_becomes_a_descriptor(log):
+    class Value:
+        pass
+
+    class Holder:
+        value = Value()
+
+        def __init__(self):
+            self.own = 1
+
+        own = Value()
+
+    def read(holder):
+        return type(holder.value).__name__, type(holder.own).__name__
+
+    def write(holder, value):
+        holder.own = value
+
+    holder = Holder()
+    for number in range(20):
+        write(holder, number)
+        log.append(read(holder))
+    Value.__get__ = lambda self, instance, owner: 2.5
+    Value.__set__ = lambda self, instance, value: log.append(("set", value))
+    log.append(read(holder))
+    write(holder, 4)
+    return read(holder), vars(holder)
