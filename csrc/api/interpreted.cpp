@@ -8,8 +8,7 @@ namespace alternator::api {
 namespace {
 
 struct Interpreted {
-  PyObject_HEAD
-  PyObject* function;
+  PyObject_HEAD PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
   vectorcallfunc vectorcall;

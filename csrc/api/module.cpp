@@ -1,8 +1,8 @@
 // The extension module alternator._C: initialisation, and the functions that the Python package is made of.
 #include "api/interpreted.h"
 #include "base/ref.h"
-#include "interp/call.h"
 #include "interp/cache.h"
+#include "interp/call.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "interp/names.h"
@@ -99,12 +99,9 @@ PyObject* replay(PyObject*, PyObject* args) {
 
 const char* how_text(py::How how) {
   switch (how) {
-    case py::How::Own:
-      return "own";
-    case py::How::Borrow:
-      return "borrow";
-    default:
-      return "hand_over";
+    case py::How::Own: return "own";
+    case py::How::Borrow: return "borrow";
+    default: return "hand_over";
   }
 }
 

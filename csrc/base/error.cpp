@@ -25,7 +25,11 @@ const char* abort_what(AbortReason reason) { return kRows[static_cast<int>(reaso
 const char* abort_hint(AbortReason reason) { return kRows[static_cast<int>(reason)].hint; }
 
 std::string Abort::describe() const {
-  return std::string(abort_name(reason)) + ": " + abort_what(reason) + " (at " + where + "; " + abort_hint(reason) + ")";
+  std::string text = std::string(abort_name(reason)) + ": " + abort_what(reason);
+  if (!detail.empty()) {
+    text += ": " + detail;
+  }
+  return text + " (at " + where + "; " + abort_hint(reason) + ")";
 }
 
 void report_broken_invariant(const char* expression, const char* file, int line, const char* message) {

@@ -22,7 +22,8 @@ const char* abort_hint(AbortReason reason);
 
 struct Abort {
   AbortReason reason;
-  std::string where;  // the user's place: file:line in function
+  std::string where;   // the user's place: file:line in function
+  std::string detail;  // what exactly, in the user's words; may be empty
 
   // One line for people: what, where, and what to do.
   std::string describe() const;
@@ -34,15 +35,13 @@ void report_broken_invariant(const char* expression, const char* file, int line,
 }  // namespace alternator
 
 #if defined(ALTERNATOR_CHECKS)
-#define ALTERNATOR_CHECK(condition, message)                                                        \
-  ((condition) ? static_cast<void>(0)                                                               \
-               : ::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message))
+#define ALTERNATOR_CHECK(condition, message) \
+  ((condition) ? static_cast<void>(0) : ::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message))
 #else
 // A release build pays for no check on hot paths; cold paths use ALTERNATOR_ENSURE.
 #define ALTERNATOR_CHECK(condition, message) (static_cast<void>(0))
 #endif
 
 // Checked in every build; the value tells whether it held.
-#define ALTERNATOR_ENSURE(condition, message)                                                       \
-  ((condition) ? true                                                                               \
-               : (::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message), false))
+#define ALTERNATOR_ENSURE(condition, message) \
+  ((condition) ? true : (::alternator::report_broken_invariant(#condition, __FILE__, __LINE__, message), false))

@@ -57,8 +57,7 @@ bool extend_list(PyObject* list, PyObject* iterable) {
   if (none) {
     return true;
   }
-  if (PyErr_ExceptionMatches(PyExc_TypeError) && Py_TYPE(iterable)->tp_iter == nullptr &&
-      !PySequence_Check(iterable)) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) && Py_TYPE(iterable)->tp_iter == nullptr && !PySequence_Check(iterable)) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(iterable)->tp_name);
   }
@@ -159,8 +158,8 @@ PyObject* match_keys(PyObject* mapping, PyObject* keys) {
       return nullptr;
     }
     PyObject* arguments[] = {mapping, key, absent.get()};
-    PyObject* value =
-        unbound ? PyObject_Vectorcall(get.get(), arguments, 3, nullptr) : PyObject_Vectorcall(get.get(), arguments + 1, 2, nullptr);
+    PyObject* value = unbound ? PyObject_Vectorcall(get.get(), arguments, 3, nullptr)
+                              : PyObject_Vectorcall(get.get(), arguments + 1, 2, nullptr);
     if (value == nullptr) {
       return nullptr;
     }

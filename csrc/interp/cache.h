@@ -90,12 +90,9 @@ inline PyObject* cached_attribute(const CacheLine& line, PyObject* object, PyObj
                            : *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset);
       return dict ? py::dict_value_at(dict, line.index, name) : nullptr;
     }
-    case CacheKind::Slot:
-      return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + line.index);
-    case CacheKind::TypeValue:
-      return lacks_own(line, object, name) ? line.value : nullptr;
-    default:
-      return nullptr;
+    case CacheKind::Slot: return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + line.index);
+    case CacheKind::TypeValue: return lacks_own(line, object, name) ? line.value : nullptr;
+    default: return nullptr;
   }
 }
 

@@ -84,6 +84,10 @@ class Binding {
       return nullptr;
     }
     py::Frame* frame = py::push_frame(ts, function_, code_, nullptr);
+    if (frame == nullptr) {
+      PyErr_Clear();
+      return nullptr;
+    }
     PyObject** locals = frame->localsplus;
     for (int i = 0; i < total_; ++i) {
       locals[i] = Py_NewRef(source_[i]);
@@ -211,9 +215,6 @@ class SharedCall {
 
 py::Frame* bind_keyword_call(py::ThreadState* ts, PyFunctionObject* function, PyObject** arguments, int positional,
                              PyObject* kwnames) {
-  if (!py::has_frame_space(ts, reinterpret_cast<PyCodeObject*>(function->func_code))) {
-    return nullptr;  // CPython starts a new chunk of the frame stack
-  }
   Binding binding(function, arguments, positional, kwnames);
   return binding.plan() ? binding.carry_out(ts) : nullptr;
 }
@@ -306,7 +307,8 @@ bool prepare_calls() {
   if (!globals || PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()) < 0) {
     return false;
   }
-  Ref<> ran = steal(PyRun_String("class Probe:\n  def __call__(self): pass\n", Py_file_input, globals.get(), globals.get()));
+  Ref<> ran =
+      steal(PyRun_String("class Probe:\n  def __call__(self): pass\n", Py_file_input, globals.get(), globals.get()));
   PyObject* probe = ran ? PyDict_GetItemString(globals.get(), "Probe") : nullptr;
   if (probe == nullptr) {
     return false;

@@ -24,10 +24,14 @@ inline py::Frame* bind_call(py::ThreadState* ts, PyFunctionObject* function, PyO
   constexpr int kSimple = CO_OPTIMIZED | CO_NEWLOCALS;
   constexpr int kRelevant = kSimple | CO_VARARGS | CO_VARKEYWORDS | py::kGeneratorFlags;
   if (kwnames != nullptr || (code->co_flags & kRelevant) != kSimple || code->co_kwonlyargcount != 0 ||
-      code->co_argcount != positional || !py::has_frame_space(ts, code)) {
+      code->co_argcount != positional) {
     return bind_keyword_call(ts, function, arguments, positional, kwnames);
   }
   py::Frame* frame = py::push_frame(ts, function, code, nullptr);
+  if (frame == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
   for (int i = 0; i < positional; ++i) {
     frame->localsplus[i] = arguments[i];
   }

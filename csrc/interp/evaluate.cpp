@@ -104,12 +104,12 @@ ALTERNATOR_INLINE bool enter_handler(Machine& m) {
   return true;
 }
 
-#define DISPATCH_UNOBSERVED()                                          \
-  do {                                                                 \
-    m.frame->prev_instr = m.next;                                      \
-    py::CodeUnit unit = *m.next++;                                     \
-    m.oparg = py::oparg_of(unit);                                      \
-    goto* targets[py::raw_opcode(unit) | activation.use_tracing()];    \
+#define DISPATCH_UNOBSERVED()                                       \
+  do {                                                              \
+    m.frame->prev_instr = m.next;                                   \
+    py::CodeUnit unit = *m.next++;                                  \
+    m.oparg = py::oparg_of(unit);                                   \
+    goto* targets[py::raw_opcode(unit) | activation.use_tracing()]; \
   } while (0)
 
 #define DISPATCH()           \
@@ -121,28 +121,20 @@ ALTERNATOR_INLINE bool enter_handler(Machine& m) {
   } while (0)
 
 // After a handler. Most handlers return a constant, and the switch is folded away.
-#define FOLLOW(flow)                                        \
-  switch (flow) {                                           \
-    case Flow::Next:                                        \
-      DISPATCH();                                           \
-    case Flow::Pending:                                     \
-      if (ALTERNATOR_UNLIKELY(py::has_pending_work(m.ts)))  \
-        goto pending;                                       \
-      DISPATCH();                                           \
-    case Flow::Error:                                       \
-      goto error;                                           \
-    case Flow::Unwind:                                      \
-      goto unwind;                                          \
-    case Flow::Enter:                                       \
-      goto enter;                                           \
-    case Flow::Return:                                      \
-    case Flow::Yield:                                       \
-      goto leave_with_value;                                \
-    case Flow::HandOver:                                    \
-      goto hand_over;                                       \
-    case Flow::Prefix:                                      \
-      goto prefix;                                          \
-  }                                                         \
+#define FOLLOW(flow)                                                     \
+  switch (flow) {                                                        \
+    case Flow::Next: DISPATCH();                                         \
+    case Flow::Pending:                                                  \
+      if (ALTERNATOR_UNLIKELY(py::has_pending_work(m.ts))) goto pending; \
+      DISPATCH();                                                        \
+    case Flow::Error: goto error;                                        \
+    case Flow::Unwind: goto unwind;                                      \
+    case Flow::Enter: goto enter;                                        \
+    case Flow::Return:                                                   \
+    case Flow::Yield: goto leave_with_value;                             \
+    case Flow::HandOver: goto hand_over;                                 \
+    case Flow::Prefix: goto prefix;                                      \
+  }                                                                      \
   __builtin_unreachable()
 
 template <bool kObserved>
@@ -184,15 +176,10 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
     for (size_t i = 1; i < restoring->frames.size(); ++i) {
       py::Frame* callee = restore_callee(ts, restoring, i, innermost);
       if (callee == nullptr) {
-        // No room in this chunk of the frame stack: the rest runs in a call of its own, and its result completes us.
-        StackState rest;
-        for (size_t j = i; j < restoring->frames.size(); ++j) {
-          rest.frames.push_back(std::move(restoring->frames[j]));
-        }
-        restoring->frames.clear();
-        m.value = recreate(std::move(rest)).release();
+        // Out of memory: the frames that are there already are left by that exception.
+        *restoring = StackState();
         load<kObserved>(m, innermost);
-        goto completed_outside;
+        goto error;
       }
       ts->recursion_remaining--;
       activation.set_current(callee);
@@ -213,9 +200,9 @@ observe:
   if constexpr (kObserved) {
     // KW_NAMES, PRECALL and CALL are one step: the names are no part of the frame.
     if (m.kwnames == nullptr) {
-      ALTERNATOR_CHECK(m.sp - py::stack_base(m.frame) ==
-                           stack_shape(m.code(), static_cast<int>(m.next - m.first)).depth,
-                       "the value stack has the depth that the stack effects of opcode.def give");
+      ALTERNATOR_CHECK(
+          m.sp - py::stack_base(m.frame) == stack_shape(m.code(), static_cast<int>(m.next - m.first)).depth,
+          "the value stack has the depth that the stack effects of opcode.def give");
       Position position{ts, m.frame, entry, m.next, m.sp};
       if (observer->before_instruction(position) == Verdict::Abandon) {
         goto abandon;
@@ -224,17 +211,17 @@ observe:
     DISPATCH_UNOBSERVED();
   }
 
-#define OP(name, effect, jump, jump_effect, next, how) \
-  target_##name : FOLLOW(op_##name(m));
+#define OP(name, effect, jump, jump_effect, next, how) target_##name : FOLLOW(op_##name(m));
 #include "py/opcode.def"
 #undef OP
 
-prefix: {  // EXTENDED_ARG: the instruction behind it has a longer oparg
-  py::CodeUnit unit = *m.next;
-  m.oparg = m.oparg << 8 | py::oparg_of(unit);
-  m.frame->prev_instr = m.next++;
-  goto* targets[py::raw_opcode(unit)];
-}
+prefix:
+  {  // EXTENDED_ARG: the instruction behind it has a longer oparg
+    py::CodeUnit unit = *m.next;
+    m.oparg = m.oparg << 8 | py::oparg_of(unit);
+    m.frame->prev_instr = m.next++;
+    goto* targets[py::raw_opcode(unit)];
+  }
 
 target_unknown:
   PyErr_SetString(PyExc_SystemError, "unknown opcode");
@@ -290,75 +277,70 @@ leave:  // the frame is done with `value`, null for an exception
     return m.value;
   }
 
-left: {  // .. and is not the entry
-  py::Frame* done = m.frame;
-  py::Frame* caller = done->previous;
-  PyObject* value = std::exchange(m.value, nullptr);
-  // Unlinked first: finalisers that run now must not see it.
-  activation.set_current(caller);
-  std::optional<py::GeneratorExit> exit;
-  if (py::is_generator_frame(done)) {
-    exit = py::leave_generator(ts, done, value);
-  } else {
-    py::clear_and_pop_frame(ts, done);
-  }
-  load<kObserved>(m, caller);
-  if (ALTERNATOR_UNLIKELY(value == nullptr)) {
-    goto error;
-  }
-  complete(m, exit, value);
-  DISPATCH();
-}
-
-completed_outside:
-  if (m.value == nullptr) {
-    goto error;
-  }
-  complete(m, std::nullopt, std::exchange(m.value, nullptr));
-  DISPATCH();
-
-hand_over: {  // CPython's loop goes on, at the instruction that was just fetched
-  ++frames_handed_over;
-  py::Frame* frame = m.frame;
-  int start = py::instruction_start(m.code(), static_cast<int>(m.next - 1 - m.first));
-  frame->prev_instr = m.first + start - 1;
-  save_stack(m);
-  py::leave_recursion(ts);
-  if (frame->is_entry) {
-    activation.leave();
-    return py::run_in_default_loop(ts, frame, 0);
-  }
-  activation.set_current(frame->previous);
-  m.value = py::run_in_default_loop(ts, frame, 0);
-  frame->is_entry = false;
-  goto left;
-}
-
-abandon:
-  __attribute__((unused));
-  {  // no handlers, no tracebacks: the frames are gone as if they had never been
-  while (true) {
-    drop_stack_to(m, py::stack_base(m.frame));
-    save_stack(m);
-    py::leave_recursion(ts);
-    if (m.frame->is_entry) {
-      break;
-    }
+left:
+  {  // .. and is not the entry
     py::Frame* done = m.frame;
     py::Frame* caller = done->previous;
+    PyObject* value = std::exchange(m.value, nullptr);
+    // Unlinked first: finalisers that run now must not see it.
     activation.set_current(caller);
+    std::optional<py::GeneratorExit> exit;
     if (py::is_generator_frame(done)) {
-      abandon_generator(ts, done);
+      exit = py::leave_generator(ts, done, value);
     } else {
       py::clear_and_pop_frame(ts, done);
     }
     load<kObserved>(m, caller);
+    if (ALTERNATOR_UNLIKELY(value == nullptr)) {
+      goto error;
+    }
+    complete(m, exit, value);
+    DISPATCH();
   }
-  Py_XDECREF(py::swap_handled_exception(ts, handled_at_entry.release()));
-  activation.leave();
-  PyErr_SetString(PyExc_SystemError, "alternator: a run was abandoned");
-  return nullptr;
-}
+
+hand_over:
+  {  // CPython's loop goes on, at the instruction that was just fetched
+    ++frames_handed_over;
+    py::Frame* frame = m.frame;
+    int start = py::instruction_start(m.code(), static_cast<int>(m.next - 1 - m.first));
+    frame->prev_instr = m.first + start - 1;
+    save_stack(m);
+    py::leave_recursion(ts);
+    if (frame->is_entry) {
+      activation.leave();
+      return py::run_in_default_loop(ts, frame, 0);
+    }
+    activation.set_current(frame->previous);
+    m.value = py::run_in_default_loop(ts, frame, 0);
+    frame->is_entry = false;
+    goto left;
+  }
+
+abandon:
+  __attribute__((unused));
+  {  // no handlers, no tracebacks: the frames are gone as if they had never been
+    while (true) {
+      drop_stack_to(m, py::stack_base(m.frame));
+      save_stack(m);
+      py::leave_recursion(ts);
+      if (m.frame->is_entry) {
+        break;
+      }
+      py::Frame* done = m.frame;
+      py::Frame* caller = done->previous;
+      activation.set_current(caller);
+      if (py::is_generator_frame(done)) {
+        abandon_generator(ts, done);
+      } else {
+        py::clear_and_pop_frame(ts, done);
+      }
+      load<kObserved>(m, caller);
+    }
+    Py_XDECREF(py::swap_handled_exception(ts, handled_at_entry.release()));
+    activation.leave();
+    PyErr_SetString(PyExc_SystemError, "alternator: a run was abandoned");
+    return nullptr;
+  }
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ PyObject* async_iterator(PyObject* object) {
   }
   PyTypeObject* made = Py_TYPE(iterator.get());
   if (made->tp_as_async == nullptr || made->tp_as_async->am_anext == nullptr) {
-    PyErr_Format(PyExc_TypeError, "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
+    PyErr_Format(PyExc_TypeError,
+                 "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
                  made->tp_name);
     return nullptr;
   }

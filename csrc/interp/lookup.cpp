@@ -27,9 +27,7 @@ PyObject* find_or_undefined(PyObject* mapping, PyObject* name) {
   return value;
 }
 
-Ref<> module_text(PyObject* name) {
-  return name ? share(name) : steal(PyUnicode_FromString("<unknown module name>"));
-}
+Ref<> module_text(PyObject* name) { return name ? share(name) : steal(PyUnicode_FromString("<unknown module name>")); }
 
 void raise_cannot_import(PyObject* module, PyObject* name, PyObject* module_name) {
   Ref<> path = steal(PyModule_GetFilenameObject(module));

@@ -5,10 +5,10 @@ namespace alternator::interp {
 Names names;
 
 bool prepare_names() {
-#define X(name)                                             \
-  names.name = PyUnicode_InternFromString(#name);           \
-  if (names.name == nullptr) {                              \
-    return false;                                           \
+#define X(name)                                   \
+  names.name = PyUnicode_InternFromString(#name); \
+  if (names.name == nullptr) {                    \
+    return false;                                 \
   }
   ALTERNATOR_NAMES(X)
 #undef X

@@ -37,8 +37,7 @@ ALTERNATOR_INLINE bool call_builtin(PyObject* callable, PyObject** arguments, in
       *result = reinterpret_cast<_PyCFunctionFastWithKeywords>(reinterpret_cast<void (*)()>(function))(
           PyCFunction_GET_SELF(callable), arguments, positional, kwnames);
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -71,9 +71,7 @@ ALTERNATOR_INLINE Flow op_DELETE_NAME(Machine& m) {
   return delete_name(m.frame, m.name(m.oparg)) ? Flow::Next : Flow::Error;
 }
 
-ALTERNATOR_INLINE Flow op_LOAD_CLASSDEREF(Machine& m) {
-  return m.push_or_error(load_class_cell(m.frame, m.oparg));
-}
+ALTERNATOR_INLINE Flow op_LOAD_CLASSDEREF(Machine& m) { return m.push_or_error(load_class_cell(m.frame, m.oparg)); }
 
 ALTERNATOR_INLINE Flow op_LOAD_ATTR(Machine& m) {
   PyObject* object = m.top();

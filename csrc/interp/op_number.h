@@ -88,30 +88,22 @@ ALTERNATOR_INLINE Flow op_BINARY_OP(Machine& m) {
     double y = PyFloat_AS_DOUBLE(right);
     switch (kind) {
       case NB_ADD:
-      case NB_INPLACE_ADD:
-        return finish_float(m, Op::kBINARY_OP, left, right, x + y);
+      case NB_INPLACE_ADD: return finish_float(m, Op::kBINARY_OP, left, right, x + y);
       case NB_SUBTRACT:
-      case NB_INPLACE_SUBTRACT:
-        return finish_float(m, Op::kBINARY_OP, left, right, x - y);
+      case NB_INPLACE_SUBTRACT: return finish_float(m, Op::kBINARY_OP, left, right, x - y);
       case NB_MULTIPLY:
-      case NB_INPLACE_MULTIPLY:
-        return finish_float(m, Op::kBINARY_OP, left, right, x * y);
-      default:
-        break;
+      case NB_INPLACE_MULTIPLY: return finish_float(m, Op::kBINARY_OP, left, right, x * y);
+      default: break;
     }
   } else if (PyLong_CheckExact(left) && PyLong_CheckExact(right)) {
     switch (kind) {
       case NB_ADD:
-      case NB_INPLACE_ADD:
-        return finish_binary(m, Op::kBINARY_OP, left, right, py::add_ints(left, right));
+      case NB_INPLACE_ADD: return finish_binary(m, Op::kBINARY_OP, left, right, py::add_ints(left, right));
       case NB_SUBTRACT:
-      case NB_INPLACE_SUBTRACT:
-        return finish_binary(m, Op::kBINARY_OP, left, right, py::subtract_ints(left, right));
+      case NB_INPLACE_SUBTRACT: return finish_binary(m, Op::kBINARY_OP, left, right, py::subtract_ints(left, right));
       case NB_MULTIPLY:
-      case NB_INPLACE_MULTIPLY:
-        return finish_binary(m, Op::kBINARY_OP, left, right, py::multiply_ints(left, right));
-      default:
-        break;
+      case NB_INPLACE_MULTIPLY: return finish_binary(m, Op::kBINARY_OP, left, right, py::multiply_ints(left, right));
+      default: break;
     }
   } else if (kind == NB_INPLACE_ADD && PyUnicode_CheckExact(left) && PyUnicode_CheckExact(right)) {
     return append_string(m, left, right);

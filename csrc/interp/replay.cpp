@@ -1,6 +1,8 @@
 #include "interp/replay.h"
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "interp/hook.h"
 #include "interp/snapshot.h"
@@ -22,20 +24,23 @@ class Replayer : public Observer {
       : next_(start), every_(every), report_(report), function_(share(find_first_function(callable))) {}
 
   void enter(py::Frame* entry) override {
-    if (depth_++ == 0 && !finished_) {
+    positions_.push_back(Position{});
+    if (positions_.size() == 1 && !finished_) {
       // After a re-creation the entry frame is still that of the carrier, which restore_entry() changes.
       in_base_ = resumed_ || reinterpret_cast<PyObject*>(entry->f_func) == function_.get();
     }
   }
 
   void leave() override {
-    if (--depth_ == 0 && in_base_) {
+    positions_.pop_back();
+    if (positions_.empty() && in_base_) {
       in_base_ = false;
       finished_ = !taken_.has_value();  // finalisers may follow, which are C code's doing
     }
   }
 
   Verdict before_instruction(const Position& position) override {
+    positions_.back() = position;
     if (resumed_) {
       resumed_ = false;  // the instruction at which it was taken away: seen already
       return Verdict::Go;
@@ -46,8 +51,9 @@ class Replayer : public Observer {
     }
     next_ = number + every_;
     done_ = every_ == 0;
-    if (std::optional<Abort> abort = check_snapshot(position, depth_ == 1 && in_base_)) {
-      report_->refused.push_back(abort->describe());
+    if (positions_.size() > 1 || !in_base_) {
+      const Position* caller = positions_.size() > 1 ? &positions_[positions_.size() - 2] : nullptr;
+      report_->refused.push_back(refuse_snapshot(position, caller).describe());
       return Verdict::Go;
     }
     taken_ = take_snapshot(position);
@@ -68,9 +74,9 @@ class Replayer : public Observer {
   std::optional<StackState> taken_;
   bool resumed_ = false;
   bool done_ = false;
-  int depth_ = 0;          // activations of the loop
-  bool in_base_ = false;   // the outermost one is the call of the function itself
-  bool finished_ = false;  // it has returned
+  std::vector<Position> positions_;  // of the activations of the loop, outermost first
+  bool in_base_ = false;             // the outermost one is the call of the function itself
+  bool finished_ = false;            // it has returned
 };
 
 }  // namespace

@@ -53,6 +53,28 @@ void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
   }
 }
 
+// What an instruction that is in progress calls: "sorted()", or the instruction's name if it is no call.
+std::string describe_callable(const Position& position) {
+  const py::CodeUnit* at = position.instruction;
+  int oparg = py::oparg_of(*at);
+  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
+    oparg = oparg << 8 | py::oparg_of(*++at);
+  }
+  py::Op op = py::canonical(*at);
+  PyObject* callable = nullptr;
+  if (op == py::Op::kKW_NAMES || op == py::Op::kCALL) {
+    int count = op == py::Op::kCALL ? oparg : py::oparg_of(at[1]);  // KW_NAMES stands in front of PRECALL
+    PyObject* method = position.stack_top[-(count + 2)];
+    callable = method != nullptr ? method : position.stack_top[-(count + 1)];
+  } else if (op == py::Op::kCALL_FUNCTION_EX) {
+    callable = position.stack_top[-(2 + (oparg & 1))];
+  }
+  Ref<> text = callable != nullptr ? steal(_PyObject_FunctionStr(callable)) : nullptr;
+  const char* shown = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  return shown != nullptr ? shown : py::op_row(op).name;
+}
+
 // A call with the right number of arguments, whatever they are: the frame's locals are overwritten.
 Ref<> call_with_dummies(PyFunctionObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
@@ -69,8 +91,8 @@ Ref<> call_with_dummies(PyFunctionObject* function) {
       PyTuple_SET_ITEM(kwnames.get(), i, Py_NewRef(name));
     }
   }
-  return steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount,
-                                   kwnames.get()));
+  return steal(
+      PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount, kwnames.get()));
 }
 
 }  // namespace
@@ -109,20 +131,14 @@ StackState take_snapshot(const Position& position) {
   return state;
 }
 
-std::optional<Abort> check_snapshot(const Position& position, bool in_base) {
+Abort refuse_snapshot(const Position& position, const Position* caller) {
   char place[512];
-  auto refuse = [&](AbortReason reason) {
-    return Abort{reason, py::describe_place(position.frame, place, sizeof place)};
-  };
-  if (in_base) {
-    return std::nullopt;
-  }
-  return refuse(py::is_generator_frame(position.entry) ? AbortReason::GeneratorInC : AbortReason::CallerInC);
+  bool generator = py::is_generator_frame(position.entry);
+  return Abort{generator ? AbortReason::GeneratorInC : AbortReason::CallerInC,
+               py::describe_place(position.frame, place, sizeof place), caller ? describe_callable(*caller) : ""};
 }
 
-bool is_outermost_of(const StackState& state, const py::Frame* frame) {
-  return state.carrier.get() == frame->f_func;
-}
+bool is_outermost_of(const StackState& state, const py::Frame* frame) { return state.carrier.get() == frame->f_func; }
 
 void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry) {
   FrameState& outermost = state->frames.front();
@@ -153,7 +169,9 @@ py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, 
   py::Frame* frame;
   if (saved.generator) {
     PyGenObject* generator = saved.generator.get();
-    if (!ALTERNATOR_ENSURE(py::revive_generator(generator, saved.function.get(), saved.code.get()), "the generator is running")) {
+    if (!ALTERNATOR_ENSURE(py::revive_generator(generator, saved.function.get(), saved.code.get()),
+                           "the generator is running")) {
+      PyErr_SetString(PyExc_SystemError, "alternator: a generator that was taken away is running");
       return nullptr;
     }
     frame = py::frame_of(generator);
@@ -162,10 +180,11 @@ py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, 
     ts->exc_info = &generator->gi_exc_state;
     py::mark_executing(frame);
   } else {
-    if (!py::has_frame_space(ts, saved.code.get())) {
+    frame = py::push_frame(ts, saved.function.get(), saved.code.get(), saved.name_space.get());
+    if (frame == nullptr) {
       return nullptr;
     }
-    frame = py::push_frame(ts, saved.function.clone().release(), saved.code.get(), saved.name_space.get());
+    Py_INCREF(saved.function.get());
   }
   fill_frame(frame, &saved, index + 1 == state->frames.size());
   frame->previous = parent;
@@ -186,8 +205,8 @@ void abandon_generator(py::ThreadState* ts, py::Frame* frame) {
 Ref<> recreate(StackState state) {
   // Not the function itself: its code or its arguments may have changed since.
   const FrameState& outermost = state.frames.front();
-  state.carrier = Ref<PyFunctionObject>::steal(reinterpret_cast<PyFunctionObject*>(
-      PyFunction_New(outermost.code.object(), outermost.function->func_globals)));
+  state.carrier = Ref<PyFunctionObject>::steal(
+      reinterpret_cast<PyFunctionObject*>(PyFunction_New(outermost.code.object(), outermost.function->func_globals)));
   if (!state.carrier) {
     return nullptr;
   }

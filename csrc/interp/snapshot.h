@@ -24,13 +24,13 @@ namespace alternator::interp {
 struct FrameState {
   Ref<PyFunctionObject> function;
   Ref<PyCodeObject> code;
-  Ref<> name_space;              // f_locals of class and module bodies, or null
-  Ref<PyFrameObject> object;     // what sys._getframe() gave, if anybody asked: it stays the same object
-  Ref<PyGenObject> generator;    // null for a function's frame
-  Ref<> handled;                 // a generator's own current exception, or null
-  int offset = 0;                // outer frames: the instruction in progress; innermost: the one to run next
-  std::vector<Ref<>> locals;     // null where unbound
-  std::vector<Ref<>> stack;      // with nulls where the stack has them
+  Ref<> name_space;                   // f_locals of class and module bodies, or null
+  Ref<PyFrameObject> object;          // what sys._getframe() gave, if anybody asked: it stays the same object
+  Ref<PyGenObject> generator;         // null for a function's frame
+  Ref<> handled;                      // a generator's own current exception, or null
+  int offset = 0;                     // outer frames: the instruction in progress; innermost: the one to run next
+  std::vector<Ref<>> locals;          // null where unbound
+  std::vector<Ref<>> stack;           // with nulls where the stack has them
   std::vector<int> outer_exceptions;  // slots with the exception that was current outside this frame's handlers
 };
 
@@ -45,9 +45,9 @@ struct StackState {
 // Takes a snapshot of the activation. The frames go on as if nothing had happened.
 StackState take_snapshot(const Position& position);
 
-// Says why the frames cannot be taken as a whole, if they cannot. `in_base` tells whether this activation of the loop is
-// the one that the run began with, called with nothing in between.
-std::optional<Abort> check_snapshot(const Position& position, bool in_base);
+// Says why the frames cannot be taken as a whole. `caller` is where the activation of the loop stands whose instruction
+// called the C code in between; null if there is none (a finaliser after the run, a callable that is no function).
+Abort refuse_snapshot(const Position& position, const Position* caller);
 
 // Makes a call and puts the frames back; runs them to the end. The state is used up.
 Ref<> recreate(StackState state);
@@ -55,8 +55,7 @@ Ref<> recreate(StackState state);
 // For the hook and the loop.
 bool is_outermost_of(const StackState& state, const py::Frame* frame);
 void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry);
-// Makes a frame for state->frames[index] on top of `parent`, current and ready to be loaded; null if the frame stack
-// has no room in this chunk.
+// Makes a frame for state->frames[index] on top of `parent`, ready to be loaded; null with an exception set.
 py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, py::Frame* parent);
 
 // Drops a generator's frame in mid-body, as an abandoned run does.

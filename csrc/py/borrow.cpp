@@ -74,8 +74,7 @@ bool assemble(Borrowable* row) {
 
 bool prepare_borrowed() {
   borrowed_globals = PyDict_New();
-  if (borrowed_globals == nullptr ||
-      PyDict_SetItemString(borrowed_globals, "__builtins__", PyEval_GetBuiltins()) < 0) {
+  if (borrowed_globals == nullptr || PyDict_SetItemString(borrowed_globals, "__builtins__", PyEval_GetBuiltins()) < 0) {
     return false;
   }
   empty_function = define("def empty(): pass\n", "empty").release();

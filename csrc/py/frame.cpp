@@ -32,6 +32,44 @@ void give_to_frame_object(PyFrameObject* object, Frame* frame) {
 
 }  // namespace
 
+bool push_chunk(ThreadState* ts, size_t size) {
+  // As CPython: 16 KiB, or doubled until the frame fits. The memory comes from and goes back to the arena allocator,
+  // because CPython may free our chunks and we its chunks.
+  size_t bytes = 16 * 1024;
+  while (bytes < sizeof(PyObject*) * (size + 1000)) {
+    bytes *= 2;
+  }
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  auto* chunk = static_cast<_PyStackChunk*>(arena.alloc(arena.ctx, bytes));
+  if (chunk == nullptr) {
+    PyErr_NoMemory();
+    return false;
+  }
+  chunk->previous = ts->datastack_chunk;
+  chunk->size = bytes;
+  chunk->top = 0;
+  if (chunk->previous != nullptr) {
+    chunk->previous->top = ts->datastack_top - &chunk->previous->data[0];
+  }
+  ts->datastack_chunk = chunk;
+  ts->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(chunk) + bytes);
+  // A frame at the very start of a chunk takes the chunk with it; the thread's first chunk must stay.
+  ts->datastack_top = &chunk->data[chunk->previous == nullptr ? 1 : 0];
+  return true;
+}
+
+void pop_chunk(ThreadState* ts) {
+  _PyStackChunk* chunk = ts->datastack_chunk;
+  _PyStackChunk* previous = chunk->previous;
+  ts->datastack_top = &previous->data[previous->top];
+  ts->datastack_chunk = previous;
+  ts->datastack_limit = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(previous) + previous->size);
+  PyObjectArenaAllocator arena;
+  PyObject_GetArenaAllocator(&arena);
+  arena.free(arena.ctx, chunk, chunk->size);
+}
+
 void clear_frame(Frame* frame) {
   if (frame->frame_obj != nullptr) {
     PyFrameObject* object = frame->frame_obj;

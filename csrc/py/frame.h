@@ -28,12 +28,6 @@ inline bool makes_generator(const Frame* frame) {
   return frame->owner != FRAME_OWNED_BY_GENERATOR && (frame->f_code->co_flags & kGeneratorFlags);
 }
 
-// Whether a frame for this code fits into the current chunk of the thread's frame stack.
-inline bool has_frame_space(ThreadState* ts, const PyCodeObject* code) {
-  size_t size = code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
-  return _PyThreadState_HasStackSpace(ts, size);
-}
-
 // Fills in all of a frame but its locals and its link. Takes over the reference to `function`. The code is that of the
 // function, or was when the frame first ran.
 inline void initialise_frame(Frame* frame, PyFunctionObject* function, PyCodeObject* code, PyObject* name_space) {
@@ -49,10 +43,19 @@ inline void initialise_frame(Frame* frame, PyFunctionObject* function, PyCodeObj
   frame->owner = FRAME_OWNED_BY_THREAD;
 }
 
-// Pushes a frame. Takes over the reference to `function`; needs has_frame_space(). The caller fills in the locals.
+// A new chunk of the thread's frame stack with room for `size` words, and back. False with MemoryError set.
+bool push_chunk(ThreadState* ts, size_t size);
+void pop_chunk(ThreadState* ts);
+
+// Pushes a frame; the caller fills in the locals. Takes over the reference to `function` unless it fails (null, with
+// MemoryError set).
 inline Frame* push_frame(ThreadState* ts, PyFunctionObject* function, PyCodeObject* code, PyObject* name_space) {
+  size_t size = code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
+  if (!_PyThreadState_HasStackSpace(ts, size) && !push_chunk(ts, size)) {
+    return nullptr;
+  }
   Frame* frame = reinterpret_cast<Frame*>(ts->datastack_top);
-  ts->datastack_top += code->co_nlocalsplus + code->co_stacksize + FRAME_SPECIALS_SIZE;
+  ts->datastack_top += size;
   initialise_frame(frame, function, code, name_space);
   return frame;
 }
@@ -61,12 +64,17 @@ inline Frame* push_frame(ThreadState* ts, PyFunctionObject* function, PyCodeObje
 // The frame must not be the current one any more.
 void clear_frame(Frame* frame);
 
-// Clears a frame that push_frame() made, and gives its memory back.
+// Clears the frame that push_frame() made last, and gives its memory back.
 inline void clear_and_pop_frame(ThreadState* ts, Frame* frame) {
   ts->recursion_remaining--;  // finalisers run one level deeper, as in CPython's loop
   clear_frame(frame);
   ts->recursion_remaining++;
-  ts->datastack_top = reinterpret_cast<PyObject**>(frame);
+  PyObject** base = reinterpret_cast<PyObject**>(frame);
+  if (base == &ts->datastack_chunk->data[0]) {
+    pop_chunk(ts);
+  } else {
+    ts->datastack_top = base;
+  }
 }
 
 // Adds the current frame to the traceback of the exception that is set.

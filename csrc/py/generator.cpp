@@ -12,9 +12,9 @@ GeneratorExit leave_generator(ThreadState* ts, Frame* frame, PyObject* value) {
   }
   generator->gi_frame_state = FRAME_COMPLETED;
   if (value == nullptr && PyErr_ExceptionMatches(PyExc_StopIteration)) {
-    _PyErr_FormatFromCause(PyExc_RuntimeError, "%s",
-                           Py_IS_TYPE(generator, &PyCoro_Type) ? "coroutine raised StopIteration"
-                                                               : "generator raised StopIteration");
+    _PyErr_FormatFromCause(
+        PyExc_RuntimeError, "%s",
+        Py_IS_TYPE(generator, &PyCoro_Type) ? "coroutine raised StopIteration" : "generator raised StopIteration");
   }
   // First the cycle through the traceback of a stored exception, then the frame.
   PyObject* stored = generator->gi_exc_state.exc_value;

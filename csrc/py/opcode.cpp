@@ -42,12 +42,10 @@ int stack_effect(Op op, int oparg, bool jumps) {
   [[maybe_unused]] const int a = oparg;
   switch (op) {
 #define OP(name, effect, jump, jump_effect, next, how) \
-  case Op::k##name:                                    \
-    return jumps ? (jump_effect) : (effect);
+  case Op::k##name: return jumps ? (jump_effect) : (effect);
 #include "py/opcode.def"
 #undef OP
-    default:
-      return 0;
+    default: return 0;
   }
 }
 

@@ -45,30 +45,18 @@ inline int raw_opcode(CodeUnit unit) { return _Py_OPCODE(unit); }
 // Inline cache units behind an instruction, known at compile time.
 constexpr int cache_units(Op op) {
   switch (op) {
-    case Op::kBINARY_SUBSCR:
-      return INLINE_CACHE_ENTRIES_BINARY_SUBSCR;
-    case Op::kSTORE_SUBSCR:
-      return INLINE_CACHE_ENTRIES_STORE_SUBSCR;
-    case Op::kUNPACK_SEQUENCE:
-      return INLINE_CACHE_ENTRIES_UNPACK_SEQUENCE;
-    case Op::kSTORE_ATTR:
-      return INLINE_CACHE_ENTRIES_STORE_ATTR;
-    case Op::kLOAD_ATTR:
-      return INLINE_CACHE_ENTRIES_LOAD_ATTR;
-    case Op::kCOMPARE_OP:
-      return INLINE_CACHE_ENTRIES_COMPARE_OP;
-    case Op::kLOAD_GLOBAL:
-      return INLINE_CACHE_ENTRIES_LOAD_GLOBAL;
-    case Op::kBINARY_OP:
-      return INLINE_CACHE_ENTRIES_BINARY_OP;
-    case Op::kLOAD_METHOD:
-      return INLINE_CACHE_ENTRIES_LOAD_METHOD;
-    case Op::kPRECALL:
-      return INLINE_CACHE_ENTRIES_PRECALL;
-    case Op::kCALL:
-      return INLINE_CACHE_ENTRIES_CALL;
-    default:
-      return 0;
+    case Op::kBINARY_SUBSCR: return INLINE_CACHE_ENTRIES_BINARY_SUBSCR;
+    case Op::kSTORE_SUBSCR: return INLINE_CACHE_ENTRIES_STORE_SUBSCR;
+    case Op::kUNPACK_SEQUENCE: return INLINE_CACHE_ENTRIES_UNPACK_SEQUENCE;
+    case Op::kSTORE_ATTR: return INLINE_CACHE_ENTRIES_STORE_ATTR;
+    case Op::kLOAD_ATTR: return INLINE_CACHE_ENTRIES_LOAD_ATTR;
+    case Op::kCOMPARE_OP: return INLINE_CACHE_ENTRIES_COMPARE_OP;
+    case Op::kLOAD_GLOBAL: return INLINE_CACHE_ENTRIES_LOAD_GLOBAL;
+    case Op::kBINARY_OP: return INLINE_CACHE_ENTRIES_BINARY_OP;
+    case Op::kLOAD_METHOD: return INLINE_CACHE_ENTRIES_LOAD_METHOD;
+    case Op::kPRECALL: return INLINE_CACHE_ENTRIES_PRECALL;
+    case Op::kCALL: return INLINE_CACHE_ENTRIES_CALL;
+    default: return 0;
   }
 }
 

@@ -16,18 +16,12 @@ inline PyObject* multiply_ints(PyObject* a, PyObject* b) { return PyLong_Type.tp
 template <class Number>
 inline int compare_numbers(Number a, Number b, int op) {
   switch (op) {
-    case Py_LT:
-      return a < b;
-    case Py_LE:
-      return a <= b;
-    case Py_EQ:
-      return a == b;
-    case Py_NE:
-      return a != b;
-    case Py_GT:
-      return a > b;
-    default:
-      return a >= b;
+    case Py_LT: return a < b;
+    case Py_LE: return a <= b;
+    case Py_EQ: return a == b;
+    case Py_NE: return a != b;
+    case Py_GT: return a > b;
+    default: return a >= b;
   }
 }
 

@@ -6,9 +6,7 @@
 
 namespace alternator::py {
 
-inline bool has_pending_work(ThreadState* ts) {
-  return _Py_atomic_load_relaxed(&ts->interp->ceval.eval_breaker) != 0;
-}
+inline bool has_pending_work(ThreadState* ts) { return _Py_atomic_load_relaxed(&ts->interp->ceval.eval_breaker) != 0; }
 
 // Does it. False if a user's exception was raised.
 bool do_pending_work(ThreadState* ts);

@@ -55,8 +55,8 @@ void trace_unwinding(ThreadState* ts) {
   PyErr_Fetch(&type, &value, &traceback);
   // CPython passes NULL, which its trampoline shows as None.
   bool fine = ts->c_tracefunc == nullptr || call_trace(ts, ts->c_tracefunc, ts->c_traceobj, PyTrace_RETURN, nullptr);
-  fine = fine && (ts->c_profilefunc == nullptr ||
-                  call_trace(ts, ts->c_profilefunc, ts->c_profileobj, PyTrace_RETURN, nullptr));
+  fine = fine &&
+         (ts->c_profilefunc == nullptr || call_trace(ts, ts->c_profilefunc, ts->c_profileobj, PyTrace_RETURN, nullptr));
   if (fine) {
     PyErr_Restore(type, value, traceback);
   } else {

@@ -169,7 +169,10 @@ class Writer:
 @st.composite
 def programs(draw, budget=45):
     """The source text of a program without its prelude."""
-    writer = Writer(draw, budget)
+    return write_program(Writer(draw, budget))
+
+
+def write_program(writer):
     module = Scope("function", -1, [], [], [], [], callees=[])
     for number in range(writer.number(1, 3)):
         kind = writer.choose(["function", "function", "generator", "coroutine"])

@@ -63,15 +63,16 @@ def make_log():
     return ([],)
 
 
-def record(fn, make_args=make_log, run=call_directly, capture=True):
+def record(fn, make_args=make_log, run=call_directly, capture=True, vague=()):
     """Run `fn` on fresh arguments by `run(fn, *args)` and return its Outcome.
 
-    `capture=False` leaves the process-wide channels alone, for use in several threads at once.
+    `capture=False` leaves the process-wide channels alone, for use in several threads at once. Of exceptions of the types in `vague`
+    the innermost position is left out.
     """
     args = make_args()
     reports = Reports()
     result = error = None
-    freezer = Freezer(getattr(fn, "__code__", None))
+    freezer = Freezer(getattr(fn, "__code__", None), vague)
     with capture_reports(reports) if capture else contextlib.nullcontext():
         try:
             result = run(fn, *args)
@@ -141,8 +142,8 @@ def list_traceback(error, program=None):
 class Freezer:
     """Turns objects into plain comparable data. Mutable objects are numbered in order of their first visit, so aliasing shows."""
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, vague=()):
+        self.program, self.vague = program, vague
         self.numbers = {}
         self.alive = []
 
@@ -233,6 +234,12 @@ class Freezer:
             frozen.extend((name, self.freeze(item)) for name, item in attributes.items())
         return tuple(frozen)
 
+    def freeze_traceback(self, error):
+        entries = list_traceback(error, self.program)
+        if entries and isinstance(error, self.vague):
+            return (*entries[:-1], (entries[-1][0], "somewhere"))
+        return entries
+
     def freeze_exception(self, error, number=None):
         if number is None:
             if id(error) in self.numbers:
@@ -245,7 +252,7 @@ class Freezer:
             "args": self.freeze(error.args),
             "fields": tuple((n, self.freeze(getattr(error, n))) for n in EXCEPTION_FIELDS if has_field(error, n)),
             "attributes": self.freeze_attributes(error),
-            "traceback": list_traceback(error, self.program),
+            "traceback": self.freeze_traceback(error),
             "suppress": error.__suppress_context__,
         }
         for link in ("cause", "context"):

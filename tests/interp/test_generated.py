@@ -31,16 +31,21 @@ SETTINGS = settings(
 )
 
 
+# Where CPython has joined two loads of locals into one instruction, it says that the first one's place has the unbound name: its
+# own answer changes as the code gets warm.
+VAGUE = (UnboundLocalError,)
+
+
 def run_natively(code):
-    return record(make_main(code))
+    return record(make_main(code), vague=VAGUE)
 
 
 def run_interpreted(code):
-    return record(make_main(code), run=lambda main, log: alternator.interpret(main)(log))
+    return record(make_main(code), run=lambda main, log: alternator.interpret(main)(log), vague=VAGUE)
 
 
 def run_replayed(code, replay):
-    return record(make_main(code), run=lambda main, log: replay.run(main, log))
+    return record(make_main(code), run=lambda main, log: replay.run(main, log), vague=VAGUE)
 
 
 def check_equal(native, other, name):
@@ -48,8 +53,8 @@ def check_equal(native, other, name):
 
 
 @SETTINGS
-@given(programs(), st.data())
-def test_engines_agree(text, data):
+@given(programs(), st.integers(0, 9999))
+def test_engines_agree(text, fraction):
     note(text)
     code = compile_program(text)
     cold = run_interpreted(code)
@@ -59,7 +64,7 @@ def test_engines_agree(text, data):
 
     every = Replay(start=0, every=1)
     check_equal(native, run_replayed(code, every), "re-created at every instruction")
-    point = data.draw(st.integers(0, max(every.instructions - 1, 0)), label="re-created once, at")
+    point = every.instructions * fraction // 10000
     check_equal(native, run_replayed(code, Replay(start=point, every=0)), f"re-created at {point}")
 
 
