@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 from child import Ended
 
-TEST_NAME = re.compile(r"^(?:  )?(\w+) \(([\w.<>-]+)\)(.*)$")
+# In brackets stands a dotted name; tests print such things as "Child (4711) exited".
+TEST_NAME = re.compile(r"^(?:  )?(\w+) \(([A-Za-z_<][\w.<>-]*)\)(.*)$")
 OUTCOME = re.compile(r"(?:^|\W)(ok|FAIL|ERROR|skipped (?:'.*'|\".*\")|expected failure|unexpected success)$")
 RESULT = re.compile(r"^(?:== Tests result: (.*) ==|Result: (.*)|Tests result: (.*))$", re.MULTILINE)
 RAN = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)

@@ -21,11 +21,12 @@ test_b (test.test_mod.Case.test_b)
 What it is for ... ok
 test_c (test.test_mod.Case.test_c) ... some output
 and more, which is not ok at all
+Child (4711) ended
 ok
 test_d (test.test_mod.Case.test_d) ... skipped 'no "d" here'
 test_e (test.test_mod.Case.test_e) ... expected failure
-doc (test.test_mod)
-Doctest: test.test_mod.doc ... ok
+doc (mod)
+Doctest: mod.doc ... ok
 
 ----------------------------------------------------------------------
 Ran 6 tests in 0.001s
@@ -63,7 +64,7 @@ def test_reads_every_outcome():
         "test.test_mod.Case.test_c": "ok",
         "test.test_mod.Case.test_d": "skipped",
         "test.test_mod.Case.test_e": "expected failure",
-        "test.test_mod.doc": "ok",
+        "mod.doc": "ok",
     }
 
 
@@ -132,7 +133,7 @@ def test_a_crash_loses_the_tests_that_did_not_run():
     differences = find_differences(read(PASSING), read(begun, exit_code=-11))
     assert differences[0] == "natively passed, interpreted crashed (signal 11)"
     assert "test.test_mod.Case.test_c: no outcome" in differences
-    assert "test.test_mod.doc: did not run" in differences
+    assert "mod.doc: did not run" in differences
 
 
 def write_report(path, cases):
