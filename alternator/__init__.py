@@ -16,7 +16,10 @@ except ImportError as error:
     ) from error
 
 __version__ = "0.1.0"
-__all__ = ["interpret", "is_interpreting"]
+__all__ = ["compile", "frames_translated", "interpret", "is_interpreting", "reset"]
+
+# The capture part needs torch, which takes seconds to import: loaded at the first use.
+_CAPTURE = {"compile", "frames_translated", "reset"}
 
 
 def interpret(fn):
@@ -35,3 +38,11 @@ def interpret(fn):
 def is_interpreting() -> bool:
     """Tell whether the frames of the current thread run in our loop."""
     return _C.is_interpreting()
+
+
+def __getattr__(name):
+    if name in _CAPTURE:
+        from alternator import compiling
+
+        return getattr(compiling, name)
+    raise AttributeError(f"module 'alternator' has no attribute {name!r}")

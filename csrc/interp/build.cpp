@@ -7,12 +7,12 @@ namespace alternator::interp {
 
 PyObject* build_set(PyObject* const* items, int count) {
   Ref<> set = steal(PySet_New(nullptr));
-  for (int i = 0; set && i < count; ++i) {
-    if (PySet_Add(set.get(), items[i]) != 0) {
-      return nullptr;
-    }
+  bool failed = !set;
+  for (int i = 0; i < count; ++i) {
+    failed = failed || PySet_Add(set.get(), items[i]) != 0;
+    Py_DECREF(items[i]);
   }
-  return set.release();
+  return failed ? nullptr : set.release();
 }
 
 PyObject* build_dict(PyObject* const* items, int count) {

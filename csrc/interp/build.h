@@ -5,6 +5,7 @@
 
 namespace alternator::interp {
 
+// Takes over the references, one after the other: duplicates die in their order.
 PyObject* build_set(PyObject* const* items, int count);
 // [key, value, key, value, ..]
 PyObject* build_dict(PyObject* const* items, int count);

@@ -14,6 +14,8 @@ bool takes_line(py::Op op) {
          op == py::Op::kLOAD_GLOBAL;
 }
 
+constexpr uint16_t kLastLine = UINT16_MAX;
+
 CodeCaches* make_caches(PyCodeObject* code) {
   const py::CodeUnit* first = py::first_instruction(code);
   Py_ssize_t count = py::instruction_count(code);
@@ -22,13 +24,11 @@ CodeCaches* make_caches(PyCodeObject* code) {
   uint16_t lines = 0;
   for (Py_ssize_t i = 0; i < count; i += 1 + py::kCachesOf[py::kDeoptOf[py::raw_opcode(first[i])]]) {
     if (takes_line(py::canonical(first[i]))) {
-      if (lines == UINT16_MAX) {
-        return nullptr;
-      }
-      caches->line_of[i] = lines++;
+      caches->line_of[i] = lines < kLastLine ? lines++ : kLastLine;
     }
   }
-  caches->lines = std::make_unique<CacheLine[]>(lines);
+  caches->lines = std::make_unique<CacheLine[]>(lines + 1);
+  caches->lines[lines].kind = CacheKind::Never;  // what enormous functions have left over shares this one
   return caches.release();
 }
 
@@ -62,13 +62,16 @@ void set_line(CacheLine* line, CacheKind kind, uint32_t version, Py_ssize_t inde
 
 // Whether what this object does as a descriptor is settled: __get__ and __set__ may be added to a class of the program
 // at any time, and the version of the type that holds the object would not change.
-bool is_settled(PyObject* descriptor) { return Py_TYPE(descriptor)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE; }
+// A module may even be given another class.
+bool is_settled(PyObject* descriptor) {
+  return (Py_TYPE(descriptor)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && !PyModule_Check(descriptor);
+}
 
 bool is_data_descriptor(PyObject* descriptor) { return Py_TYPE(descriptor)->tp_descr_set != nullptr; }
 
-// The offset of a __slots__ member that holds an object, or -1.
-Py_ssize_t slot_offset(PyObject* descriptor, bool for_store) {
-  if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
+// The offset of a __slots__ member that holds an object, or -1. A class may hold the member of a stranger.
+Py_ssize_t slot_offset(PyTypeObject* type, PyObject* descriptor, bool for_store) {
+  if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type) || !PyType_IsSubtype(type, PyDescr_TYPE(descriptor))) {
     return -1;
   }
   PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
@@ -170,7 +173,7 @@ void fill_attribute(CacheLine* line, PyObject* object, PyObject* name) {
     fill_from_instance(line, object, name);
   } else if (!is_settled(descriptor)) {
     return;
-  } else if (Py_ssize_t offset = slot_offset(descriptor, false); offset > 0) {
+  } else if (Py_ssize_t offset = slot_offset(type, descriptor, false); offset > 0) {
     set_line(line, CacheKind::Slot, py::type_version(type), offset);
   } else if (Py_TYPE(descriptor)->tp_descr_get == nullptr && !is_data_descriptor(descriptor) && !module) {
     fill_from_type(line, CacheKind::TypeValue, object, name, descriptor);
@@ -210,7 +213,7 @@ void fill_store(CacheLine* line, PyObject* object, PyObject* name) {
     return;
   }
   if (descriptor != nullptr && is_data_descriptor(descriptor)) {
-    Py_ssize_t offset = slot_offset(descriptor, true);
+    Py_ssize_t offset = slot_offset(type, descriptor, true);
     if (offset > 0) {
       set_line(line, CacheKind::Slot, py::type_version(type), offset);
     }
@@ -219,17 +222,15 @@ void fill_store(CacheLine* line, PyObject* object, PyObject* name) {
   }
 }
 
-void fill_global(CacheLine* line, PyObject* globals, PyObject* builtins, PyObject* name) {
+void fill_global(CacheLine* line, PyObject* globals, PyObject* builtins, PyObject* name, bool in_globals) {
   if (!may_fill(line)) {
     return;
   }
-  Py_ssize_t index = py::find_dict_index(globals, name);
-  if (index >= 0 && py::dict_value_at(globals, index, name) != nullptr) {
-    set_line(line, CacheKind::Global, 0, index);
-    return;
+  if (in_globals) {
+    set_line(line, CacheKind::Global, 0, py::find_dict_index(globals, name));
+  } else {
+    set_line(line, CacheKind::Builtin, 0, py::find_dict_index(builtins, name), nullptr, py::dict_version(globals));
   }
-  index = py::find_dict_index(builtins, name);
-  set_line(line, CacheKind::Builtin, 0, index, nullptr, py::dict_version(globals));
 }
 
 }  // namespace alternator::interp

@@ -49,7 +49,8 @@ CodeCaches* caches_of(PyCodeObject* code);
 void fill_attribute(CacheLine* line, PyObject* object, PyObject* name);
 void fill_method(CacheLine* line, PyObject* object, PyObject* name);
 void fill_store(CacheLine* line, PyObject* object, PyObject* name);
-void fill_global(CacheLine* line, PyObject* globals, PyObject* builtins, PyObject* name);
+// `in_globals` tells where the name was found.
+void fill_global(CacheLine* line, PyObject* globals, PyObject* builtins, PyObject* name, bool in_globals);
 
 // Whether an instance whose type passed the version check has no attribute of this name of its own.
 inline bool lacks_own(const CacheLine& line, PyObject* object, PyObject* name) {

@@ -59,7 +59,14 @@ ALTERNATOR_INLINE void drop_stack_to(Machine& m, PyObject** limit) {
 
 // A callee ended with `value`: completes the caller's instruction, which is in progress. `exit` tells of a generator.
 ALTERNATOR_INLINE void complete(Machine& m, std::optional<py::GeneratorExit> exit, PyObject* value) {
-  if (exit != py::GeneratorExit::Returned) {
+  if (!exit.has_value()) {
+    if (py::is_instruction(m.code(), m.next - 1, Op::kCALL_FUNCTION_EX)) {
+      drop_star_arguments(m, py::oparg_of(m.next[-1]));
+    }
+    m.push(value);
+    return;
+  }
+  if (*exit == py::GeneratorExit::Yielded) {
     m.push(value);
     return;
   }
@@ -228,7 +235,7 @@ target_unknown:
   goto error;
 
 pending:
-  if (py::do_pending_work(ts)) {
+  if ((kObserved && observer->defers_pending_work()) || py::do_pending_work(ts)) {
     DISPATCH();
   }
   goto error;

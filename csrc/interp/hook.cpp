@@ -18,15 +18,25 @@ int hook_users = 0;
 bool whole_process = false;
 py::EvalFunction previous_hook = nullptr;
 
+// A frame that a finaliser of an abandoned object asks for: a generator is closed as if its body did not mind, a function
+// returns at once.
+PyObject* discard(int throwflag) { return throwflag ? nullptr : Py_NewRef(Py_None); }
+
 }  // namespace
 
 PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept {
   ThreadMode& mode = thread_mode;
+  if (mode.taker != nullptr && !throwflag && mode.taker->wants(frame) && !py::is_traced(ts)) {
+    return std::exchange(mode.taker, nullptr)->take(ts, frame);
+  }
   if (mode.interpreting == 0 && !whole_process) {
     return previous_hook(ts, frame, throwflag);
   }
   if (py::is_borrowed(frame)) {
     return py::run_in_default_loop(ts, frame, throwflag);
+  }
+  if (mode.observer != nullptr && mode.observer->discards()) {
+    return discard(throwflag);
   }
   StackState* restoring = nullptr;
   if (mode.restoring != nullptr && !throwflag && is_outermost_of(*mode.restoring, frame)) {

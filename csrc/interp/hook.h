@@ -16,9 +16,19 @@ PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept;
 // Nobody put another hook on top of ours, so frames that the loop enters itself are not missed by anybody.
 inline bool hook_is_topmost(py::ThreadState* ts) { return py::current_hook(ts) == &hook; }
 
+// Somebody who waits for the frame of a call that it makes, to answer the call itself.
+class FrameTaker {
+ public:
+  virtual ~FrameTaker() = default;
+  // The frame has its arguments bound and has not begun. Returns what the call returns.
+  virtual bool wants(const py::Frame* frame) const = 0;
+  virtual PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept = 0;
+};
+
 struct ThreadMode {
   int interpreting = 0;             // nested requests of this thread
   Observer* observer = nullptr;     // of the current run
+  FrameTaker* taker = nullptr;      // waits for a frame
   StackState* restoring = nullptr;  // frames that the next call of their outermost function is to be given
 };
 extern thread_local constinit ThreadMode thread_mode;
@@ -44,6 +54,18 @@ class Interpreting {
 
  private:
   Observer* outer_observer_;
+};
+
+// While it lives, what this thread runs is neither interpreted nor observed.
+class Unobserved {
+ public:
+  Unobserved() : saved_(thread_mode) { thread_mode = ThreadMode(); }
+  ~Unobserved() { thread_mode = saved_; }
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  ThreadMode saved_;
 };
 
 }  // namespace alternator::interp

@@ -68,6 +68,7 @@ PyObject* load_global(py::Frame* frame, PyObject* name, CacheLine* line) {
     return nullptr;
   }
   PyObject* value = _PyDict_GetItem_KnownHash(globals, name, hash);
+  bool in_globals = value != nullptr;
   if (value == nullptr && !PyErr_Occurred()) {
     value = _PyDict_GetItem_KnownHash(builtins, name, hash);
   }
@@ -79,7 +80,7 @@ PyObject* load_global(py::Frame* frame, PyObject* name, CacheLine* line) {
   }
   Py_INCREF(value);
   if (line != nullptr) {
-    fill_global(line, globals, builtins, name);
+    fill_global(line, globals, builtins, name, in_globals);
   }
   return value;
 }

@@ -27,6 +27,10 @@ class Observer {
   virtual void enter(py::Frame* entry) = 0;
   virtual void leave() = 0;
   virtual Verdict before_instruction(const Position& position) = 0;
+  // The run has been given up: frames that finalisers of its objects would run are not run at all.
+  virtual bool discards() const { return false; }
+  // No signal handler and no other thread gets a turn while this run lasts.
+  virtual bool defers_pending_work() const { return false; }
 };
 
 }  // namespace alternator::interp

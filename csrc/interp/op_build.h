@@ -41,7 +41,10 @@ ALTERNATOR_INLINE Flow op_BUILD_LIST(Machine& m) {
   return Flow::Next;
 }
 
-ALTERNATOR_INLINE Flow op_BUILD_SET(Machine& m) { return replace_top(m, m.oparg, build_set(m.sp - m.oparg, m.oparg)); }
+ALTERNATOR_INLINE Flow op_BUILD_SET(Machine& m) {
+  m.sp -= m.oparg;
+  return m.push_or_error(build_set(m.sp, m.oparg));
+}
 
 ALTERNATOR_INLINE Flow op_BUILD_MAP(Machine& m) {
   PyObject* dict = build_dict(m.sp - 2 * m.oparg, m.oparg);

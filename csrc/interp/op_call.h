@@ -78,13 +78,18 @@ ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
     }
   }
   PyObject* result;
-  if (!call_builtin(callable, arguments, positional, kwnames, &result)) {
+  // Which goes first, callable or arguments, is as in CPython's two ways to call.
+  bool builtin = call_builtin(callable, arguments, positional, kwnames, &result);
+  if (!builtin) {
     result = PyObject_Vectorcall(callable, arguments, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+    Py_DECREF(callable);
   }
   for (int i = 0; i < total; ++i) {
     Py_DECREF(arguments[i]);
   }
-  Py_DECREF(callable);
+  if (builtin) {
+    Py_DECREF(callable);
+  }
   m.sp = arguments - (has_self ? 1 : 2);
   if (ALTERNATOR_UNLIKELY(result == nullptr)) {
     return Flow::Error;
@@ -108,10 +113,7 @@ ALTERNATOR_INLINE Flow op_CALL_FUNCTION_EX(Machine& m) {
   if (can_enter_here(m.ts)) {
     py::Frame* callee = bind_star_call(m.ts, callable, args, kwargs);
     if (callee != nullptr) {
-      m.sp = base - 1;
-      Py_DECREF(callable);
-      Py_DECREF(args);
-      Py_XDECREF(kwargs);
+      // CPython keeps the arguments alive until the call ends; so they stay on the stack (drop_star_arguments()).
       m.callee = callee;
       return Flow::Enter;
     }
@@ -129,6 +131,16 @@ ALTERNATOR_INLINE Flow op_CALL_FUNCTION_EX(Machine& m) {
   }
   m.push(result);
   return Flow::Pending;
+}
+
+// The call that CALL_FUNCTION_EX entered has ended: its operands go, as they were.
+ALTERNATOR_INLINE void drop_star_arguments(Machine& m, int oparg) {
+  int count = oparg & 1 ? 3 : 2;
+  PyObject** base = m.sp - count;
+  m.sp = base - 1;
+  for (int i = 0; i < count; ++i) {
+    Py_DECREF(base[i]);
+  }
 }
 
 ALTERNATOR_INLINE Flow op_MAKE_FUNCTION(Machine& m) {

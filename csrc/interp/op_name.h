@@ -13,10 +13,12 @@ ALTERNATOR_INLINE PyObject* cached_global(Machine& m, PyObject* name) {
     return nullptr;
   }
   PyObject* globals = m.frame->f_globals;
-  if (line->kind == CacheKind::Global) {
+  // The code may also be that of a function with other globals, or other builtins, that are no plain dicts.
+  if (line->kind == CacheKind::Global && PyDict_CheckExact(globals)) {
     return py::dict_value_at(globals, line->index, name);
   }
-  if (line->kind == CacheKind::Builtin && py::dict_version(globals) == line->tag) {
+  if (line->kind == CacheKind::Builtin && py::dict_version(globals) == line->tag &&
+      PyDict_CheckExact(m.frame->f_builtins)) {
     return py::dict_value_at(m.frame->f_builtins, line->index, name);
   }
   return nullptr;

@@ -75,6 +75,22 @@ int instruction_start(PyCodeObject* code, int offset) {
   return start;
 }
 
+bool is_instruction(PyCodeObject* code, const CodeUnit* at, Op op) {
+  if (canonical(*at) != op) {
+    return false;
+  }
+  const CodeUnit* first = first_instruction(code);
+  constexpr int kCallCaches = cache_units(Op::kCALL);
+  if (at - first < kCallCaches || canonical(at[-kCallCaches]) != Op::kCALL) {
+    return true;  // only behind a CALL could it be a cache
+  }
+  const CodeUnit* walk = first;
+  while (walk < at) {
+    walk += 1 + kCachesOf[kDeoptOf[raw_opcode(*walk)]];
+  }
+  return walk == at;
+}
+
 int full_oparg(PyCodeObject* code, int offset) {
   const CodeUnit* first = first_instruction(code);
   int oparg = 0;

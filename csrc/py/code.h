@@ -70,6 +70,9 @@ class CodeAttachment {
 
 // The whole oparg of the instruction at `offset`, with the EXTENDED_ARGs in front of it.
 int full_oparg(PyCodeObject* code, int offset);
+// Whether a call that is in progress stands at an instruction of this kind, which has no caches. A CALL stands at the last
+// unit of its caches, which may look like anything.
+bool is_instruction(PyCodeObject* code, const CodeUnit* at, Op op);
 // The start of the instruction at `offset`: its first EXTENDED_ARG, if it has one.
 int instruction_start(PyCodeObject* code, int offset);
 

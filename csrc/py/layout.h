@@ -8,6 +8,15 @@ namespace alternator::py {
 // A type's version: changes with every change to the type or its bases; 0 while it has none.
 inline uint32_t type_version(PyTypeObject* type) { return type->tp_version_tag; }
 
+// The same, but a type that has no version yet gets one.
+inline uint32_t current_type_version(PyTypeObject* type) {
+  if (type->tp_version_tag == 0) {
+    static PyObject* const some_name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, some_name);  // assigns one
+  }
+  return type->tp_version_tag;
+}
+
 // A dict's version: unique to this dict in this state.
 inline uint64_t dict_version(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
 
@@ -15,7 +24,8 @@ inline bool has_string_keys(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_keys->dk_kind != DICT_KEYS_GENERAL;
 }
 
-// Where a key stands in a dict with string keys only, or -1. A hint for dict_value_at().
+// Where this very key object stands in a dict with string keys only, or -1: then nothing is known, an equal key may be
+// there. A hint for dict_value_at().
 inline Py_ssize_t find_dict_index(PyObject* dict, PyObject* key) {
   auto* object = reinterpret_cast<PyDictObject*>(dict);
   PyDictKeysObject* keys = object->ma_keys;
@@ -65,6 +75,12 @@ inline Py_ssize_t find_shared_key(PyTypeObject* type, PyObject* name) {
   PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
   for (Py_ssize_t i = 0; i < keys->dk_nentries; ++i) {
     if (entries[i].me_key == name) {
+      return i;
+    }
+  }
+  // A key need not be the interned string: only equality proves that there is none.
+  for (Py_ssize_t i = 0; i < keys->dk_nentries; ++i) {
+    if (_PyUnicode_EQ(entries[i].me_key, name)) {
       return i;
     }
   }

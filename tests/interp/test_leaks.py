@@ -19,7 +19,8 @@ from alternator.testing import Replay
 from .outcome import record
 from .programs import collect_programs
 
-pytestmark = [pytest.mark.semantics, pytest.mark.filterwarnings("ignore")]
+# Not under AddressSanitizer: CPython's own allocator, whose blocks are counted here, is off there.
+pytestmark = [pytest.mark.semantics, pytest.mark.no_asan, pytest.mark.filterwarnings("ignore")]
 PROGRAMS = collect_programs()
 FAMILIES = sorted({name.split(".")[0] for name in PROGRAMS})
 BATCHES = 4
@@ -105,7 +106,7 @@ def test_interpreted_programs_do_not_leak(family):
 @pytest.mark.parametrize("run", [run_replayed, run_replayed_now_and_then])
 def test_replayed_programs_do_not_leak(family, run):
     """Fewer repetitions here: each re-creates its frames thousands of times."""
-    repetitions = max(REPETITIONS // 25, 4 * BATCHES)
+    repetitions = max(REPETITIONS // 40, 4 * BATCHES)
     growth = {name: find_growth(run, program, repetitions) for name, program in list_family(family).items()}
     assert {name: grown for name, grown in growth.items() if grown} == {}
 

@@ -547,3 +547,24 @@ def context_of_exceptions_across_await(log):
             await leaf()
 
     return _drive(log, top())
+
+
+def thrown_error_leaves_async_for(log):
+    """The abandoned asynchronous generator is finalised while the coroutine that was thrown into is unwound."""
+
+    async def ticks():
+        try:
+            yield await _Wait("tick")
+        finally:
+            log.append("finalised")
+
+    async def top(wait):
+        try:
+            async for x in ticks():
+                log.append(x)
+                await wait
+        except KeyError:
+            log.append("handler")
+            return await _Wait("again")
+
+    return [_drive(log, top(_Wait("body")), "x", KeyError("thrown")), _drive(log, top(_Wait("b")), "y", "z"), _drive(log, top(5), "w")]

@@ -638,3 +638,83 @@ def loop_closes_nothing(log):
     log.append("still open")
     rest = list(g)
     return rest
+
+
+class _Noisy:
+    """Runs Python code, with a call in it, when it dies."""
+
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def note(self):
+        self.log.append(("dead", self.name))
+
+    def __del__(self):
+        self.note()
+
+
+def stack_dies_when_thrown_into(log):
+    """throw() unwinds a suspended frame before it has run an instruction, and what is on its stack has finalisers."""
+
+    def inner():
+        try:
+            yield 1
+        finally:
+            log.append("inner closed")
+
+    def direct():
+        try:
+            [_Noisy(log, "direct"), (yield 1)]
+        except KeyError:
+            log.append("handler")
+        yield 2
+
+    def delegating():
+        try:
+            [_Noisy(log, "delegating"), (yield from inner())]
+        except KeyError:
+            log.append("handler")
+        yield 2
+
+    def in_loop():
+        try:
+            for x in inner():
+                [_Noisy(log, x), (yield 1)]
+        except KeyError:
+            log.append("handler")
+        yield 2
+
+    for make in (direct, delegating, in_loop):
+        g = make()
+        next(g)
+        log.append(g.throw(KeyError("thrown")))
+        g = make()
+        next(g)
+        log.append(g.close())
+    g = in_loop()
+    next(g)
+    return g.throw(ValueError("not caught"))
+
+
+def caught_error_dies_with_its_handler(log):
+    """An exception caught in a generator that C code resumes is kept over a yield in the handler, and no longer."""
+
+    def gen():
+        yield 1
+        try:
+            noisy = _Noisy(log, "in traceback")
+            noisy.missing
+        except AttributeError:
+            noisy = None
+            yield 2
+        log.append("after handler")
+        yield 3
+        try:
+            _Noisy(log, "attribute error's object").missing
+        except* AttributeError:
+            yield 4
+        log.append("after group")
+
+    for x in gen():
+        log.append(x)
+    return list(gen())

@@ -1,0 +1,143 @@
+"""alternator.compile: torch.compile's signature and meaning, on our capture."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+
+import torch
+
+from alternator import _capture
+from alternator.purity import make_rows
+from alternator.recording import Tracer
+
+RECOMPILE_LIMIT = 8
+
+_captured = weakref.WeakSet()
+_graphs = 0
+
+
+class Unsupported(RuntimeError):
+    """fullgraph=True and the function cannot be captured as one graph."""
+
+
+@functools.cache
+def prepare():
+    """Tell the core what it has to know of torch. Once, at the first use: it costs some milliseconds."""
+    import enum
+
+    by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+    _capture.set_up(make_rows(), torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+
+
+def find_backend(backend, mode=None, options=None):
+    """Resolve a backend through torch's own registry; a callable is taken as it is."""
+    if callable(backend):
+        found = backend
+    elif backend == "inductor":
+        return torch._TorchCompileInductorWrapper(mode, options, False)
+    else:
+        from torch._dynamo.backends.registry import lookup_backend
+
+        found = lookup_backend(backend)
+    return functools.partial(found, **({"options": options} if options else {}))
+
+
+def report(kind, text):
+    """Say what the core has to say to the user."""
+    if kind == "error":
+        raise Unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
+    if kind == "eager":
+        if not text.startswith("UserException"):
+            warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
+    elif kind == "limit":
+        warnings.warn(
+            f"alternator: recompile_limit ({RECOMPILE_LIMIT}) reached, the function runs eagerly from now on where no graph "
+            f"fits. The last reason: {text}",
+            stacklevel=2,
+        )
+
+
+def capture(fn, backend, fullgraph):
+    """Wrap a Python function or bound method."""
+    prepare()
+
+    def finish(tracer):
+        global _graphs
+        module, examples = tracer.make_graph()
+        _graphs += 1
+        return backend(module, examples)
+
+    captured = _capture.Captured(fn, Tracer, finish, report, fullgraph, RECOMPILE_LIMIT)
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(fn, name):
+            setattr(captured, name, getattr(fn, name))
+    _captured.add(captured)
+    return captured
+
+
+class CompiledModule(torch.nn.Module):
+    """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
+
+    def __init__(self, module, backend, fullgraph):
+        torch.nn.Module.__init__(self)
+        self._modules["_orig_mod"] = module
+        object.__setattr__(self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph))
+
+    def __call__(self, *args, **kwargs):
+        return self._captured_call(*args, **kwargs)
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._modules["_orig_mod"], name)
+
+    def __setattr__(self, name, value):
+        setattr(self._modules["_orig_mod"], name, value)
+
+    def __delattr__(self, name):
+        delattr(self._modules["_orig_mod"], name)
+
+    def train(self, mode=True):
+        self._orig_mod.train(mode)
+        return self
+
+    def __reduce__(self):
+        raise TypeError("a compiled module cannot be pickled; pickle its _orig_mod")
+
+
+def compile(  # noqa: A001 - the name is torch.compile's
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
+):
+    """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
+
+    As torch.compile; `dynamic=True` is not there yet (shapes are static, a new shape is a new graph).
+    """
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if dynamic:
+        raise NotImplementedError("alternator.compile(dynamic=True): dynamic shapes are not captured yet")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if not callable(model):
+        raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
+    if disable:
+        return model
+    found = find_backend(backend, mode, options)
+    if isinstance(model, torch.nn.Module):
+        return CompiledModule(model, found, fullgraph)
+    return capture(model, found, fullgraph)
+
+
+def reset():
+    """Forget everything that was captured."""
+    for captured in _captured:
+        captured.reset()
+
+
+def frames_translated() -> int:
+    """Tell how many graphs were captured since the process started."""
+    return _graphs

@@ -1,0 +1,94 @@
+"""The purity table: what C functions read and write. Rows of csrc/record/purity.h, filled with the functions themselves.
+
+A function that is in no row cannot run while tracing.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import math
+import operator
+import types
+
+
+def methods(cls, *names):
+    return [getattr(cls, name) for name in names]
+
+
+def all_methods(cls):
+    """All C methods of a type whose objects are immutable."""
+    found = [value for value in vars(cls).values() if isinstance(value, types.MethodDescriptorType)]
+    return found + [value for value in vars(cls).values() if isinstance(value, types.WrapperDescriptorType)]
+
+
+def make_rows() -> dict[str, list]:
+    import torch
+
+    return {
+        "values": [
+            *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, bool, complex, range, slice, object, super),
+            *[value for value in vars(math).values() if isinstance(value, types.BuiltinFunctionType)],
+            *(method for cls in (int, float, complex, bool, str, bytes, range, slice) for method in all_methods(cls)),
+            *(object.__init__, object.__new__, object.__init_subclass__),
+            *(operator.index, operator.neg, operator.not_, operator.truth),
+            *(torch.is_grad_enabled, torch._C._get_tracing_state, torch._C._is_torch_function_enabled),
+            torch._C._is_torch_function_mode_enabled,
+            torch._C._is_torch_function_all_disabled,
+            torch._C._len_torch_function_stack,
+            *(property, classmethod, staticmethod),
+        ],
+        "shallow": [
+            *(tuple, list, dict, set, frozenset, enumerate, zip, map, filter, reversed, iter, sum),
+            *methods(dict, "items", "keys", "values", "copy", "__iter__", "__len__"),
+            *methods(list, "copy", "index", "count", "__iter__"),
+            *methods(tuple, "index", "count", "__iter__", "__new__", "__getnewargs__"),
+            *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
+            *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile),
+            *(functools.partial, collections.OrderedDict, collections.deque, str.join, dict.fromkeys),
+        ],
+        "deep": [min, max, sorted, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, str],
+        "length": [len],
+        "truth": [any, all],
+        "type_test": [isinstance, issubclass, callable, type],
+        "get_attr": [getattr, hasattr, object.__getattribute__],
+        "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
+        "get_item": [*methods(dict, "get", "__getitem__", "__contains__"), *methods(list, "__getitem__"), operator.getitem],
+        "update": [
+            *methods(list, "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "__init__"),
+            *methods(dict, "update", "pop", "popitem", "setdefault", "clear", "__setitem__", "__delitem__", "__init__"),
+            *methods(set, "add", "discard", "remove", "update", "clear", "pop"),
+            *methods(collections.deque, "append", "appendleft", "pop", "popleft", "extend", "clear"),
+            *methods(collections.OrderedDict, "__setitem__", "__init__", "move_to_end", "pop", "update"),
+            *methods(BaseException, "with_traceback", "__init__"),
+        ],
+        "advance": [next],
+        "torch": list(find_torch_functions()),
+        "setting": [],
+    }
+
+
+def find_torch_functions():
+    """Find the C functions and methods that torch dispatches through overridable functions."""
+    import torch
+    from torch.overrides import get_overridable_functions, get_testing_overrides
+
+    seen = set()
+    candidates = [function for functions in get_overridable_functions().values() for function in functions]
+    candidates += list(get_testing_overrides())
+    # Factories are overridable by modes, though not by arguments.
+    candidates += [getattr(torch, name) for name in FACTORIES if hasattr(torch, name)]
+    candidates += [torch._C._set_grad_enabled]
+    for function in candidates:
+        is_c = isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))
+        if is_c and id(function) not in seen:
+            seen.add(id(function))
+            yield function
+
+
+FACTORIES = [
+    *("arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "logspace", "ones"),
+    *("ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "tensor", "zeros", "zeros_like"),
+    *("scalar_tensor", "tril_indices", "triu_indices", "as_tensor", "normal", "bernoulli", "complex", "polar"),
+]

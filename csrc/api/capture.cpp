@@ -1,0 +1,227 @@
+// The extension module alternator._capture: captured functions, and what the Python tracer asks of a trace.
+#include "base/ref.h"
+
+#include <structmember.h>
+
+#include "record/purity.h"
+#include "record/session.h"
+#include "region/region.h"
+#include "source/value.h"
+
+namespace alternator::api {
+namespace {
+
+struct CapturedObject {
+  PyObject_HEAD
+  PyObject* function;
+  PyObject* dict;
+  PyObject* weakrefs;
+  vectorcallfunc vectorcall;
+  std::shared_ptr<region::Captured>* captured;
+};
+
+CapturedObject* cast(PyObject* object) { return reinterpret_cast<CapturedObject*>(object); }
+
+PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+  Ref<> function = share(cast(self)->function);
+  std::shared_ptr<region::Captured> captured = *cast(self)->captured;
+  return captured->call(function.get(), arguments, nargsf, kwnames);
+}
+
+// Captured(fn, begin, finish, report, fullgraph, limit)
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject *function, *begin, *finish, *report;
+  int fullgraph, limit;
+  if (!PyArg_ParseTuple(args, "OOOOpi:Captured", &function, &begin, &finish, &report, &fullgraph, &limit)) {
+    return nullptr;
+  }
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self != nullptr) {
+    cast(self)->function = Py_NewRef(function);
+    cast(self)->vectorcall = call;
+    region::Frontend frontend{share(begin), share(finish), share(report)};
+    cast(self)->captured = new std::shared_ptr<region::Captured>(
+        std::make_shared<region::Captured>(std::move(frontend), fullgraph, limit));
+  }
+  return self;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(cast(self)->function);
+  Py_VISIT(cast(self)->dict);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(cast(self)->function);
+  Py_CLEAR(cast(self)->dict);
+  return 0;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (cast(self)->weakrefs != nullptr) {
+    PyObject_ClearWeakRefs(self);
+  }
+  clear(self);
+  delete cast(self)->captured;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
+  return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+PyObject* reset(PyObject* self, PyObject*) {
+  (*cast(self)->captured)->clear();
+  Py_RETURN_NONE;
+}
+
+// regions(): for each region its guards as text.
+PyObject* regions(PyObject* self, PyObject*) {
+  const region::Captured& captured = **cast(self)->captured;
+  Ref<> list = steal(PyList_New(0));
+  for (size_t i = 0; list && i < captured.size(); ++i) {
+    Ref<> guards = steal(PyList_New(0));
+    for (const guard::Guard& guard : captured.at(i).guards.guards) {
+      std::string name = guard.parent >= 0 ? captured.at(i).guards.names[guard.parent] : "";
+      Ref<> row = steal(Py_BuildValue("(ssO)", guard::kind_name(guard.kind), name.c_str(),
+                                      guard.key ? guard.key.get() : Py_None));
+      if (!guards || !row || PyList_Append(guards.get(), row.get()) < 0) {
+        return nullptr;
+      }
+    }
+    if (PyList_Append(list.get(), guards.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return list.release();
+}
+
+PyObject* last_miss(PyObject* self, PyObject*) {
+  return PyUnicode_FromString((*cast(self)->captured)->last_miss().c_str());
+}
+
+PyMemberDef members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(CapturedObject, function), READONLY, "the function that is captured"},
+    {"__dictoffset__", T_PYSSIZET, offsetof(CapturedObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(CapturedObject, weakrefs), READONLY, nullptr},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CapturedObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef getters[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef object_methods[] = {
+    {"reset", reset, METH_NOARGS, "Forget what was captured."},
+    {"regions", regions, METH_NOARGS, "The guards of each captured region."},
+    {"last_miss", last_miss, METH_NOARGS, "Why no region fitted, the last time that none did."},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>("A function whose calls are captured as graphs.")},
+    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
+    {Py_tp_members, members},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, object_methods},
+    {0, nullptr},
+};
+PyType_Spec spec = {"alternator._capture.Captured", sizeof(CapturedObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+record::Session* session_or_error() {
+  record::Session* session = record::Session::current();
+  if (session == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "alternator: no trace is running in this thread");
+  }
+  return session;
+}
+
+// input_of(tensor) -> (number, name), or None for a tensor that the trace did not get from outside.
+PyObject* input_of(PyObject*, PyObject* tensor) {
+  record::Session* session = session_or_error();
+  if (session == nullptr) {
+    return nullptr;
+  }
+  Py_ssize_t index = session->input_of(tensor);
+  if (index < 0) {
+    Py_RETURN_NONE;
+  }
+  return Py_BuildValue("(ns)", index, session->input_name(static_cast<size_t>(index)).c_str());
+}
+
+PyObject* current_operator(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? session->recorder().current_operator().release() : nullptr;
+}
+
+PyObject* current_place(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? PyUnicode_FromString(session->recorder().place().c_str()) : nullptr;
+}
+
+// abort(data_dependent, detail): ends the trace; the caller raises.
+PyObject* abort_trace(PyObject*, PyObject* args) {
+  int data_dependent;
+  const char* detail;
+  record::Session* session = session_or_error();
+  if (session == nullptr || !PyArg_ParseTuple(args, "ps:abort", &data_dependent, &detail)) {
+    return nullptr;
+  }
+  session->recorder().abort(data_dependent ? AbortReason::DataDependent : AbortReason::UnsupportedTorch, detail);
+  Py_RETURN_NONE;
+}
+
+PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
+
+// set_up(purity rows, tensor class, types compared by value, types compared by identity)
+PyObject* set_up(PyObject*, PyObject* args) {
+  PyObject *rows, *tensor, *by_value, *by_identity;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!:set_up", &PyDict_Type, &rows, &PyType_Type, &tensor, &PyTuple_Type, &by_value,
+                        &PyTuple_Type, &by_identity)) {
+    return nullptr;
+  }
+  source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
+  if (!record::fill_purity_table(rows)) {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {
+    {"set_up", set_up, METH_VARARGS, nullptr},
+    {"input_of", input_of, METH_O, nullptr},
+    {"current_operator", current_operator, METH_NOARGS, nullptr},
+    {"current_place", current_place, METH_NOARGS, nullptr},
+    {"abort", abort_trace, METH_VARARGS, nullptr},
+    {"is_tracing", is_tracing, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "alternator._capture", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
+};
+
+}  // namespace
+}  // namespace alternator::api
+
+PyMODINIT_FUNC PyInit__capture() {
+  using namespace alternator;
+  // alternator._C prepares the loop.
+  Ref<> core = steal(PyImport_ImportModule("alternator._C"));
+  Ref<> module = core ? steal(PyModule_Create(&api::definition)) : nullptr;
+  Ref<> type = module ? steal(PyType_FromSpec(&api::spec)) : nullptr;
+  if (!type || PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 ||
+      !record::add_mode_type(module.get())) {
+    return nullptr;
+  }
+  return module.release();
+}

@@ -1,0 +1,228 @@
+#include "guard/guard.h"
+
+#include "py/layout.h"
+#include "py/members.h"
+
+namespace alternator::guard {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* text;
+};
+constexpr Row kRows[] = {
+#define GUARD(name, text) {#name, text},
+#include "guard/guard.def"
+#undef GUARD
+};
+
+// What the guard looks at now, borrowed; null if it is absent. `valid` turns false if it cannot be looked at.
+PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, bool* valid) {
+  switch (guard.kind) {
+    case Kind::Local:
+      return locals[guard.index];
+    case Kind::DictItem:
+      *valid = PyDict_Check(parent);
+      return *valid ? py::dict_item(parent, guard.key.get()) : nullptr;
+    case Kind::OwnAttribute:
+      return py::own_attribute(parent, guard.key.get(), valid);
+    case Kind::SequenceItem:
+      if (PyList_Check(parent)) {
+        return guard.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, guard.index) : nullptr;
+      }
+      *valid = PyTuple_Check(parent);
+      return *valid && guard.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, guard.index) : nullptr;
+    case Kind::CellContents:
+      return PyCell_GET(parent);
+    case Kind::Slot:
+      return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
+    case Kind::InstanceDict: {
+      PyObject* dict = PyObject_GenericGetDict(parent, nullptr);
+      *valid = dict != nullptr;
+      PyErr_Clear();
+      Py_XDECREF(dict);  // the instance holds it
+      return dict;
+    }
+    default:
+      *valid = false;
+      return nullptr;
+  }
+}
+
+Py_ssize_t length_of(PyObject* object) {
+  if (PyDict_Check(object)) {
+    return PyDict_GET_SIZE(object);
+  }
+  if (PyAnySet_Check(object)) {
+    return PySet_GET_SIZE(object);
+  }
+  return PyList_Check(object) || PyTuple_Check(object) ? Py_SIZE(object) : -1;
+}
+
+bool same_keys(PyObject* dict, PyObject* keys) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) {
+    return false;
+  }
+  Py_ssize_t position = 0;
+  Py_ssize_t index = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    PyObject* expected = PyTuple_GET_ITEM(keys, index++);
+    if (key != expected && (source::sort_of(expected) != source::Sort::Primitive ||
+                            !source::same_primitive(key, expected))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The parts of a function that decide what a call of it runs, by identity.
+bool same_parts(PyObject* object, PyObject* parts) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(object);
+  auto same = [&](Py_ssize_t index, PyObject* now) {
+    return PyTuple_GET_ITEM(parts, index) == (now ? now : Py_None);
+  };
+  return same(0, function->func_code) && same(1, function->func_defaults) && same(2, function->func_kwdefaults);
+}
+
+bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
+  PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
+  switch (guard.kind) {
+    case Kind::Length:
+      return length_of(parent) == guard.index;
+    case Kind::DictKeys:
+      return same_keys(parent, guard.value.get());
+    case Kind::FunctionParts:
+      return same_parts(parent, guard.value.get());
+    case Kind::TensorFacts:
+      return guard.facts->matches(parent);
+    case Kind::Distinct:
+      return parent != (*slots)[guard.child];
+    case Kind::TypeVersion:
+      return py::current_type_version(reinterpret_cast<PyTypeObject*>(parent)) == static_cast<uint32_t>(guard.index);
+    case Kind::Setting: {
+      Ref<> now = steal(PyObject_CallNoArgs(guard.key.get()));
+      PyErr_Clear();
+      return now && source::same_primitive(now.get(), guard.value.get());
+    }
+    default:
+      break;
+  }
+  bool valid = true;
+  PyObject* found = fetch(guard, parent, locals, &valid);
+  if (!valid) {
+    return false;
+  }
+  switch (guard.expect) {
+    case Expect::Absent:
+      return found == nullptr;
+    case Expect::Value:
+      return found != nullptr && source::same_primitive(found, guard.value.get());
+    case Expect::Pinned:
+      return found != nullptr && guard.pin.is(found);
+    case Expect::NewNode:
+      (*slots)[guard.child] = found;
+      return found != nullptr && Py_TYPE(found) == guard.type && guard.type_pin.get() != nullptr;
+    case Expect::SameNode:
+      return found != nullptr && found == (*slots)[guard.child];
+    default:
+      return true;
+  }
+}
+
+std::string shown(PyObject* object) {
+  if (object == nullptr) {
+    return "absent";
+  }
+  if (source::sort_of(object) != source::Sort::Primitive) {
+    return std::string("an object of type ") + Py_TYPE(object)->tp_name;
+  }
+  Ref<> text = steal(PyObject_Repr(object));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  return utf8 ? utf8 : "?";
+}
+
+std::string key_text(const Guard& guard, bool quoted) {
+  if (!guard.key) {
+    return std::to_string(guard.index);
+  }
+  const char* plain = PyUnicode_Check(guard.key.get()) && !quoted ? PyUnicode_AsUTF8(guard.key.get()) : nullptr;
+  return plain ? plain : shown(guard.key.get());
+}
+
+}  // namespace
+
+const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
+const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }
+
+Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots) {
+  slots->assign(list.nodes, nullptr);
+  for (const Constant& constant : list.constants) {
+    PyObject* object = constant.pin.get();
+    if (object == nullptr) {
+      return static_cast<Py_ssize_t>(list.guards.size());
+    }
+    (*slots)[constant.node] = object;
+  }
+  for (size_t i = 0; i < list.guards.size(); ++i) {
+    if (!holds(list.guards[i], locals, slots)) {
+      return static_cast<Py_ssize_t>(i);
+    }
+  }
+  return -1;
+}
+
+std::string describe(const GuardList& list, const Guard& guard) {
+  std::string text = kind_text(guard.kind);
+  auto replace = [&](const char* mark, const std::string& by) {
+    size_t at = text.find(mark);
+    if (at != std::string::npos) {
+      text.replace(at, 3, by);
+    }
+  };
+  replace("{p}", guard.parent >= 0 ? list.names[guard.parent] : "");
+  replace("{k}",
+          guard.kind == Kind::Distinct ? list.names[guard.child] : key_text(guard, guard.kind == Kind::DictItem));
+  return text;
+}
+
+std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,
+                    const std::vector<PyObject*>& slots) {
+  if (failed >= static_cast<Py_ssize_t>(list.guards.size())) {
+    return "an object that the region watches is gone";
+  }
+  const Guard& guard = list.guards[failed];
+  PyObject* parent = guard.parent >= 0 ? slots[guard.parent] : nullptr;
+  std::string what = "`" + describe(list, guard) + "` ";
+  switch (guard.kind) {
+    case Kind::Length:
+      return what + "was " + std::to_string(guard.index) + ", is now " + std::to_string(length_of(parent));
+    case Kind::TensorFacts:
+      return what + guard.facts->difference(parent);
+    case Kind::DictKeys:
+    case Kind::FunctionParts:
+    case Kind::TypeVersion:
+    case Kind::Setting:
+      return what + "changed";
+    case Kind::Distinct:
+      return what + "no longer holds";
+    default:
+      break;
+  }
+  bool valid = true;
+  PyObject* found = fetch(guard, parent, locals, &valid);
+  switch (guard.expect) {
+    case Expect::Absent:
+      return what + "was absent, is now " + shown(found);
+    case Expect::Value:
+      return what + "was " + shown(guard.value.get()) + ", is now " + shown(found);
+    case Expect::NewNode:
+      return what + "was of type " + (guard.type_pin.get() ? guard.type->tp_name : "<gone>") + ", is now " +
+             (found ? Py_TYPE(found)->tp_name : "absent");
+    default:
+      return what + "is now another object";
+  }
+}
+
+}  // namespace alternator::guard

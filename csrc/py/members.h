@@ -1,0 +1,55 @@
+// Looking into objects without running anybody's code and without changing their layout.
+#pragma once
+
+#include "py/layout.h"
+
+namespace alternator::py {
+
+// An attribute that the instance itself holds (not its class), borrowed; null if it has none. `known` turns false if that
+// cannot be told without running code.
+inline PyObject* own_attribute(PyObject* object, PyObject* name, bool* known) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* dict = nullptr;
+  if (has_managed_dict(type)) {
+    if (PyObject** values = inline_values(object)) {
+      Py_ssize_t index = find_shared_key(type, name);
+      return index >= 0 ? values[index] : nullptr;
+    }
+    dict = managed_dict(object);
+  } else if (type->tp_dictoffset > 0) {
+    dict = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset);
+  } else if (type->tp_dictoffset < 0) {
+    *known = false;  // behind a variable-sized object
+    return nullptr;
+  }
+  if (dict == nullptr) {
+    return nullptr;
+  }
+  if (!has_string_keys(dict)) {
+    *known = false;
+    return nullptr;
+  }
+  return _PyDict_GetItem_KnownHash(dict, name, string_hash(name));
+}
+
+// The instance's __dict__ if it has been made; null if there is none (yet).
+inline PyObject* made_dict(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (has_managed_dict(type)) {
+    return managed_dict(object);
+  }
+  return type->tp_dictoffset > 0
+             ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset)
+             : nullptr;
+}
+
+// An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.
+inline PyObject* dict_item(PyObject* dict, PyObject* key) {
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr) {
+    PyErr_Clear();
+  }
+  return value;
+}
+
+}  // namespace alternator::py

@@ -1,0 +1,33 @@
+// The purity table: what a C function reads and writes, keyed by the C function itself. A function that is not in the table
+// cannot run while tracing.
+#pragma once
+
+#include <optional>
+
+#include "base/ref.h"
+
+namespace alternator::record {
+
+enum class Purity : uint8_t {
+  Values,    // reads the arguments themselves: primitives, identity
+  Shallow,   // reads what the arguments hold
+  Deep,      // reads whatever can be reached from the arguments
+  Length,    // len
+  Truth,     // bool, any, all
+  TypeTest,  // isinstance, issubclass, callable, type(x)
+  GetAttr,   // getattr, hasattr, object.__getattribute__
+  SetAttr,   // setattr, delattr, object.__setattr__: the first argument must be fresh
+  GetItem,   // dict.get, list.__getitem__ ..: an item of the first argument
+  Update,    // changes the first argument, which must be fresh, and reads what the others hold
+  Advance,   // next: the iterator must be fresh
+  Torch,     // reaches torch's dispatch of overridable functions, where it is recorded
+  Setting,   // a state of torch or Python; called without arguments, its result is guarded
+};
+
+// Fills the table: {name of the purity: iterable of callables}. False with an exception set.
+bool fill_purity_table(PyObject* rows);
+
+// What is known of a callable that is no Python function; empty if nothing.
+std::optional<Purity> purity_of(PyObject* callable);
+
+}  // namespace alternator::record

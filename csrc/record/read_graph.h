@@ -1,0 +1,61 @@
+// The read graph: objects that a trace met from outside, and the reads that led to them. It grows while tracing and is the
+// guard list when the trace ends.
+//
+// Every object that existed before the trace must have a node when the trace uses it: its first read is its source. An
+// object without a node was made by the trace itself; reading from it leaves no guard.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "guard/guard.h"
+
+namespace alternator::record {
+
+class ReadGraph {
+ public:
+  // The node of an object, or -1 if the trace made it (or never met it).
+  int node_of(PyObject* object) const;
+  bool is_outside(PyObject* object) const { return node_of(object) >= 0; }
+
+  // An object that is reached by identity alone: a globals dict, a cell of a pinned function, a type, a module.
+  int add_constant(PyObject* object, std::string name);
+  // An argument of the call.
+  void read_local(Py_ssize_t index, PyObject* name, PyObject* value);
+  // One thing read from a node: absent (null), a primitive, a pinned object, or an object that gets a node.
+  void read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
+  void read_length(int parent, Py_ssize_t length);
+  void read_dict_keys(int parent);
+  // A class that something was looked up on. False if it cannot be watched (CPython ran out of versions).
+  bool read_type(PyTypeObject* type);
+  // What a class holds, once read_type() watches the class: it is there for good, what is in it by its own reads.
+  void note_class_value(PyTypeObject* type, PyObject* name, PyObject* value);
+  // What a function without arguments says of the state of torch or Python.
+  void read_setting(PyObject* getter, PyObject* value);
+  void read_function(PyObject* function);
+  void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
+  void read_distinct(int a, int b);
+
+  const std::string& name_of(int node) const { return list_.names[node]; }
+  guard::GuardList take() { return std::move(list_); }
+
+ private:
+  // False if this very read was made before.
+  bool is_new(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
+  int add_node(PyObject* object, std::string name);
+
+  guard::GuardList list_;
+  std::unordered_map<PyObject*, int> nodes_;
+  struct SeenHash {
+    size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const {
+      uint64_t mixed = pair.first * 0x9E3779B97F4A7C15ull ^ (pair.second >> 3) * 0xC2B2AE3D27D4EB4Full;
+      return mixed ^ mixed >> 29;
+    }
+  };
+  std::unordered_set<std::pair<uint64_t, uint64_t>, SeenHash> seen_;
+  std::vector<Ref<>> kept_;  // objects must not die, or their addresses mean nothing, while the trace lasts
+};
+
+}  // namespace alternator::record

@@ -1,0 +1,282 @@
+#include "record/recorder.h"
+
+#include "py/frame.h"
+#include "py/opcode.h"
+
+namespace alternator::record {
+
+using interp::Position;
+using interp::Verdict;
+using py::Op;
+
+void Recorder::enter(py::Frame* entry) {
+  if (depth_++ == 0 && base_ == nullptr && entry->f_code == code_) {
+    base_ = entry;
+    graph_.add_constant(reinterpret_cast<PyObject*>(entry->f_func), "fn");
+    int count = code_->co_argcount + code_->co_kwonlyargcount + ((code_->co_flags & CO_VARARGS) ? 1 : 0) +
+                ((code_->co_flags & CO_VARKEYWORDS) ? 1 : 0);
+    for (int i = 0; i < count; ++i) {
+      entry_locals_.push_back(share(entry->localsplus[i]));
+    }
+  }
+}
+
+void Recorder::abort(AbortReason reason, std::string detail) {
+  if (!ended_) {
+    abort_ = Abort{reason, place(), std::move(detail)};
+    ended_ = true;
+  }
+}
+
+std::string Recorder::place() const {
+  char buffer[512];
+  return position_.frame ? py::describe_place(position_.frame, buffer, sizeof buffer) : "?";
+}
+
+Verdict Recorder::before_instruction(const Position& position) {
+  if (ended_) {
+    return Verdict::Abandon;
+  }
+  position_ = position;
+  const py::CodeUnit* at = position.instruction;
+  if (at == py::first_instruction(position.frame->f_code)) {
+    record_frame_start();
+  }
+  int oparg = py::oparg_of(*at);
+  while (py::canonical(*at) == Op::kEXTENDED_ARG) {
+    oparg = oparg << 8 | py::oparg_of(*++at);
+  }
+  Op op = py::canonical(*at);
+  if (op == Op::kKW_NAMES) {
+    oparg = py::oparg_of(at[1]);  // of the PRECALL behind it: the count of arguments
+  }
+  if (op == Op::kRETURN_VALUE && position.frame == base_) {
+    result_ = share(peek(1));
+    ended_ = true;
+  } else {
+    record(op, oparg);
+  }
+  return ended_ ? Verdict::Abandon : Verdict::Go;
+}
+
+// A function begins: what decides what it does, and the objects that its frame holds already.
+void Recorder::record_frame_start() {
+  py::Frame* frame = position_.frame;
+  auto* function = frame->f_func;
+  auto* object = reinterpret_cast<PyObject*>(function);
+  if (!graph_.is_outside(object)) {
+    return;  // made by the trace; so are its cells and defaults, or they were read when it was made
+  }
+  graph_.read_function(object);
+  for (Py_ssize_t i = 0; function->func_closure && i < PyTuple_GET_SIZE(function->func_closure); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, frame->f_code->co_nlocalsplus -
+                                                                             PyTuple_GET_SIZE(function->func_closure) + i);
+    const char* text = PyUnicode_AsUTF8(name);
+    graph_.add_constant(PyTuple_GET_ITEM(function->func_closure, i), text ? text : "?");
+  }
+  // A default value is reached through the function, which is watched together with its tuple of defaults.
+  for (Py_ssize_t i = 0; function->func_defaults && i < PyTuple_GET_SIZE(function->func_defaults); ++i) {
+    PyObject* value = PyTuple_GET_ITEM(function->func_defaults, i);
+    if (source::sort_of(value) != source::Sort::Primitive && !graph_.is_outside(value)) {
+      graph_.add_constant(value, "default");
+    }
+  }
+  if (function->func_kwdefaults != nullptr) {
+    int node = graph_.add_constant(function->func_kwdefaults, "kwdefaults");
+    graph_.read_dict_keys(node);
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(function->func_kwdefaults, &position, &key, &value)) {
+      graph_.read(node, guard::Kind::DictItem, key, 0, value);
+    }
+  }
+}
+
+bool Recorder::require_fresh(PyObject* object) {
+  source::Sort sort = source::sort_of(object);
+  if (graph_.is_outside(object) || sort == source::Sort::Pinned) {
+    abort(AbortReason::WriteOutside, std::string("an object of type ") + Py_TYPE(object)->tp_name);
+    return false;
+  }
+  return true;
+}
+
+void Recorder::record(Op op, int oparg) {
+  switch (op) {
+    case Op::kLOAD_FAST:
+      if (position_.frame == base_ && oparg < static_cast<int>(entry_locals_.size()) &&
+          base_->localsplus[oparg] == entry_locals_[oparg].get()) {
+        graph_.read_local(oparg, PyTuple_GET_ITEM(code_->co_localsplusnames, oparg), base_->localsplus[oparg]);
+      }
+      return;
+    case Op::kMAKE_CELL:
+      // An argument that becomes a cell: read now, the cell itself is fresh.
+      if (position_.frame == base_ && oparg < static_cast<int>(entry_locals_.size())) {
+        graph_.read_local(oparg, PyTuple_GET_ITEM(code_->co_localsplusnames, oparg), base_->localsplus[oparg]);
+      }
+      return;
+    case Op::kLOAD_DEREF: {
+      PyObject* cell = position_.frame->localsplus[oparg];
+      if (int node = graph_.node_of(cell); node >= 0) {
+        graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(cell));
+      }
+      return;
+    }
+    case Op::kSTORE_DEREF:
+    case Op::kDELETE_DEREF:
+      require_fresh(position_.frame->localsplus[oparg]);
+      return;
+    case Op::kLOAD_GLOBAL:
+      return record_global(name_at(oparg >> 1));
+    case Op::kSTORE_GLOBAL:
+    case Op::kDELETE_GLOBAL:
+      return abort(AbortReason::WriteOutside, "a global variable");
+    case Op::kLOAD_ATTR:
+    case Op::kLOAD_METHOD:
+      return record_attribute(peek(1), name_at(oparg));
+    case Op::kSTORE_ATTR:
+    case Op::kDELETE_ATTR:
+      if (source::is_tensor(peek(1))) {
+        return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+      }
+      if (require_fresh(peek(1)) && !graph_.read_type(Py_TYPE(peek(1)))) {
+        abort(AbortReason::UnknownRead, "a class");
+      }
+      return;
+    case Op::kBINARY_SUBSCR:
+      return record_item(peek(2), peek(1));
+    case Op::kSTORE_SUBSCR:
+    case Op::kDELETE_SUBSCR:
+      if (!source::is_tensor(peek(2))) {
+        require_fresh(peek(2));
+      }
+      return;
+    case Op::kBINARY_OP:
+      return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);
+    case Op::kUNARY_NEGATIVE:
+    case Op::kUNARY_POSITIVE:
+    case Op::kUNARY_INVERT:
+      return record_binary(peek(1), peek(1), false);
+    case Op::kCOMPARE_OP:
+      return record_comparison(peek(2), peek(1));
+    case Op::kIS_OP:
+      return record_identity(peek(2), peek(1));
+    case Op::kCONTAINS_OP:
+      return record_membership(peek(1), peek(2));
+    case Op::kUNARY_NOT:
+    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
+    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
+    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
+    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
+    case Op::kJUMP_IF_FALSE_OR_POP:
+    case Op::kJUMP_IF_TRUE_OR_POP:
+      return record_truth(peek(1));
+    case Op::kGET_ITER:
+    case Op::kGET_YIELD_FROM_ITER:
+    case Op::kUNPACK_SEQUENCE:
+    case Op::kUNPACK_EX:
+    case Op::kLIST_EXTEND:
+    case Op::kSET_UPDATE:
+    case Op::kDICT_UPDATE:
+    case Op::kDICT_MERGE:
+      return record_iteration(peek(1));
+    case Op::kFOR_ITER:
+      if (graph_.is_outside(peek(1))) {
+        abort(AbortReason::IteratorOutside, Py_TYPE(peek(1))->tp_name);
+      }
+      return;
+    case Op::kCALL:
+    case Op::kKW_NAMES: {
+      PyObject* const* arguments = position_.stack_top - oparg;
+      PyObject* method = arguments[-2];
+      return method != nullptr ? record_call(method, arguments - 1, oparg + 1, -1)
+                               : record_call(arguments[-1], arguments, oparg, -1);
+    }
+    case Op::kCALL_FUNCTION_EX: {
+      bool has_kwargs = oparg & 1;
+      return record_star_call(peek(has_kwargs ? 3 : 2), peek(has_kwargs ? 2 : 1), has_kwargs ? peek(1) : nullptr);
+    }
+    case Op::kBEFORE_WITH:
+      if (!graph_.read_type(Py_TYPE(peek(1)))) {
+        abort(AbortReason::UnknownRead, "a class");
+      }
+      if (!PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_HEAPTYPE)) {
+        abort(AbortReason::UnknownCall, std::string(Py_TYPE(peek(1))->tp_name) + ".__enter__");
+      }
+      return;
+    case Op::kFORMAT_VALUE:
+      if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
+        abort(AbortReason::UnknownRead, "an object is formatted");
+      }
+      return;
+    case Op::kIMPORT_NAME:
+      return record_import(name_at(oparg), peek(2));
+    case Op::kIMPORT_FROM:
+      return record_attribute(peek(1), name_at(oparg));
+    case Op::kLOAD_NAME:
+    case Op::kSTORE_NAME:
+    case Op::kDELETE_NAME:
+    case Op::kLOAD_CLASSDEREF:
+    case Op::kLOAD_BUILD_CLASS:
+    case Op::kSETUP_ANNOTATIONS:
+    case Op::kIMPORT_STAR:
+    case Op::kPRINT_EXPR:
+    case Op::kMATCH_CLASS:
+    case Op::kMATCH_KEYS:
+    case Op::kCHECK_EG_MATCH:
+    case Op::kPREP_RERAISE_STAR:
+    case Op::kBEFORE_ASYNC_WITH:
+    case Op::kGET_AITER:
+    case Op::kGET_ANEXT:
+    case Op::kGET_AWAITABLE:
+    case Op::kASYNC_GEN_WRAP:
+    case Op::kEND_ASYNC_FOR:
+      return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
+    case Op::kGET_LEN:
+      return record_length(peek(1));
+    case Op::kSEND:
+      if (graph_.is_outside(peek(2))) {
+        abort(AbortReason::IteratorOutside, Py_TYPE(peek(2))->tp_name);
+      }
+      return;
+    default:
+      return;  // the stack, fast locals, jumps, building of containers, raising and catching
+  }
+}
+
+namespace {
+
+constexpr const char* kBinaryNames[] = {"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod",
+                                        "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
+constexpr const char* kInPlaceNames[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod",
+                                         "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
+constexpr const char* kComparisonNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+
+}  // namespace
+
+Ref<> Recorder::current_operator() const {
+  const py::CodeUnit* at = position_.instruction;
+  int oparg = py::oparg_of(*at);
+  switch (py::canonical(*at)) {
+    case Op::kBINARY_OP: {
+      const char* name = oparg >= NB_INPLACE_ADD ? kInPlaceNames[oparg - NB_INPLACE_ADD] : kBinaryNames[oparg];
+      return steal(Py_BuildValue("s(OO)", name, peek(2), peek(1)));
+    }
+    case Op::kCOMPARE_OP:
+      return steal(Py_BuildValue("s(OO)", kComparisonNames[oparg], peek(2), peek(1)));
+    case Op::kBINARY_SUBSCR:
+      return steal(Py_BuildValue("s(OO)", "getitem", peek(2), peek(1)));
+    case Op::kSTORE_SUBSCR:
+      return steal(Py_BuildValue("s(OOO)", "setitem", peek(2), peek(1), peek(3)));
+    case Op::kUNARY_NEGATIVE:
+      return steal(Py_BuildValue("s(O)", "neg", peek(1)));
+    case Op::kUNARY_POSITIVE:
+      return steal(Py_BuildValue("s(O)", "pos", peek(1)));
+    case Op::kUNARY_INVERT:
+      return steal(Py_BuildValue("s(O)", "invert", peek(1)));
+    default:
+      return share(Py_None);
+  }
+}
+
+}  // namespace alternator::record

@@ -1,0 +1,217 @@
+// What reading an attribute or a global reads: the same steps as CPython's look-up, without running anything.
+#include "py/members.h"
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using guard::Kind;
+using source::Sort;
+
+namespace {
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+// The slot function of classes with a __getattr__ in Python; taken from a class made for the purpose.
+getattrofunc python_getattr_slot() {
+  static getattrofunc slot = [] {
+    Ref<> globals = steal(PyDict_New());
+    PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins());
+    Ref<> ran = steal(PyRun_String("class Probe:\n  def __getattr__(self, name): raise AttributeError(name)\n",
+                                   Py_file_input, globals.get(), globals.get()));
+    PyErr_Clear();
+    PyObject* probe = ran ? PyDict_GetItemString(globals.get(), "Probe") : nullptr;
+    // The first use may replace the slot by a faster one: look at a class after its slot was used.
+    if (probe != nullptr) {
+      Ref<> instance = steal(PyObject_CallNoArgs(probe));
+      Ref<> missing = steal(PyObject_GetAttrString(instance.get(), "missing"));
+      PyErr_Clear();
+    }
+    return probe != nullptr ? reinterpret_cast<PyTypeObject*>(probe)->tp_getattro : nullptr;
+  }();
+  return slot;
+}
+
+bool is_one_of(PyObject* name, std::initializer_list<const char*> names) {
+  for (const char* one : names) {
+    if (PyUnicode_CompareWithASCIIString(name, one) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void Recorder::record_global(PyObject* name) {
+  PyObject* globals = position_.frame->f_globals;
+  PyObject* builtins = position_.frame->f_builtins;
+  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) {
+    return abort(AbortReason::UnknownRead, "globals that are no plain dict");
+  }
+  PyObject* value = py::dict_item(globals, name);
+  graph_.read(graph_.add_constant(globals, "G"), Kind::DictItem, name, 0, value);
+  if (value == nullptr) {
+    graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
+  }
+}
+
+void Recorder::record_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (source::is_tensor(object)) {
+    if (_PyType_Lookup(type, name) == nullptr) {
+      abort(AbortReason::UnsupportedTorch, "a Python attribute of a tensor is read");
+    }
+    return;
+  }
+  if (PyType_Check(object)) {
+    return record_class_attribute(object, name);
+  }
+  if (type == &PySuper_Type) {
+    return record_super(object, name);
+  }
+  Sort sort = source::sort_of(object);
+  if (sort == Sort::Primitive) {
+    return;  // methods of builtin types; values are constants already
+  }
+  if (PyFunction_Check(object)) {
+    bool known = true;
+    PyObject* own = py::own_attribute(object, name, &known);
+    if (own != nullptr || _PyType_Lookup(type, name) == nullptr) {
+      if (int node = graph_.node_of(object); node >= 0) {
+        graph_.read(node, Kind::OwnAttribute, name, 0, own);
+      }
+    } else if (is_one_of(name, {"__code__", "__defaults__", "__kwdefaults__", "__closure__"})) {
+      graph_.read_function(object);
+      abort(AbortReason::UnknownRead, "the inside of a function");
+    } else if (!is_one_of(name, {"__get__", "__call__", "__class__"})) {
+      abort(AbortReason::UnknownRead, "an attribute of a function");
+    }
+    return;
+  }
+  if (sort == Sort::Pinned && !PyModule_Check(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    return;  // C callables and descriptors do not change
+  }
+  record_instance_attribute(object, name);
+}
+
+void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  PyTypeObject* meta = Py_TYPE(object);
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  PyObject* on_meta = _PyType_Lookup(meta, name);
+  if (on_meta != nullptr && Py_TYPE(on_meta)->tp_descr_set != nullptr && !PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE) &&
+      Py_TYPE(on_meta) != &PyProperty_Type) {
+    if (!is_one_of(name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__",
+                          "__doc__", "__flags__"})) {
+      abort(AbortReason::UnknownRead, "the inside of a class");
+    }
+    return;
+  }
+  PyObject* value = _PyType_Lookup(type, name);
+  graph_.note_class_value(type, name, value);
+  graph_.note_class_value(meta, name, on_meta);
+}
+
+// super().name: the first class behind the given one, in the order of the object's class, that has the name.
+void Recorder::record_super(PyObject* super, PyObject* name) {
+  Ref<> start = steal(PyObject_GetAttrString(super, "__thisclass__"));
+  Ref<> self_type = steal(PyObject_GetAttrString(super, "__self_class__"));
+  PyErr_Clear();
+  if (!start || !self_type || !PyType_Check(self_type.get()) ||
+      !graph_.read_type(reinterpret_cast<PyTypeObject*>(self_type.get()))) {
+    return abort(AbortReason::UnknownRead, "super()");
+  }
+  PyObject* mro = reinterpret_cast<PyTypeObject*>(self_type.get())->tp_mro;
+  bool behind = false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    PyObject* one = PyTuple_GET_ITEM(mro, i);
+    if (behind) {
+      auto* type = reinterpret_cast<PyTypeObject*>(one);
+      graph_.read_type(type);
+      graph_.note_class_value(type, name, py::dict_item(type->tp_dict, name));
+    }
+    behind = behind || one == start.get();
+  }
+}
+
+void Recorder::record_instance_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  int node = graph_.node_of(object);
+  static PyObject* const getattribute = interned("__getattribute__");
+  static PyObject* const getattr = interned("__getattr__");
+  bool module = PyModule_Check(object) && type->tp_getattro == PyModule_Type.tp_getattro;
+  PyObject* hook = _PyType_Lookup(type, getattr);
+  if (type->tp_getattro != PyObject_GenericGetAttr && !module) {
+    PyObject* own_getattribute = _PyType_Lookup(type, getattribute);
+    if (own_getattribute != nullptr && PyFunction_Check(own_getattribute)) {
+      graph_.note_class_value(type, getattribute, own_getattribute);
+      return;  // Python code, which the loop runs; what it reads is seen there
+    }
+    if (type->tp_getattro != python_getattr_slot() && (hook == nullptr || !PyFunction_Check(hook))) {
+      return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
+    }
+  }
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  graph_.note_class_value(type, name, descriptor);
+  if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) {
+    if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
+      PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+      if (member->type != T_OBJECT_EX && member->type != T_OBJECT) {
+        return node >= 0 ? abort(AbortReason::UnknownRead, "a member of a C struct") : void();
+      }
+      if (node >= 0) {
+        graph_.read(node, Kind::Slot, name, member->offset,
+                    *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset));
+      }
+      return;
+    }
+    if (Py_TYPE(descriptor) == &PyGetSetDescr_Type) {
+      if (is_one_of(name, {"__class__"}) || node < 0) {
+        return;
+      }
+      if (is_one_of(name, {"__dict__"}) && !module) {
+        Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
+        PyErr_Clear();
+        return dict ? graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get())
+                    : abort(AbortReason::UnknownRead, "__dict__");
+      }
+      return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
+    }
+    return;  // a property or a descriptor of the program: Python code
+  }
+  bool known = true;
+  PyObject* own = py::own_attribute(object, name, &known);
+  if (!known) {
+    return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
+  }
+  if (node >= 0) {
+    graph_.read(node, Kind::OwnAttribute, name, 0, own);
+    if (module && own == nullptr) {
+      graph_.read(node, Kind::OwnAttribute, getattr, 0, py::own_attribute(object, getattr, &known));
+    }
+  }
+  graph_.note_class_value(type, getattr, hook);
+}
+
+void Recorder::record_import(PyObject* name, PyObject* level) {
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* module = py::dict_item(modules, name);
+  if (module == nullptr || !PyLong_Check(level) || PyLong_AsLong(level) != 0) {
+    return abort(AbortReason::UnsupportedInstruction, "an import of a module that is not loaded yet");
+  }
+  // `import a.b` gives `a`; both are watched.
+  int node = graph_.add_constant(modules, "sys.modules");
+  graph_.read(node, Kind::DictItem, name, 0, module);
+  Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
+  if (dot > 0) {
+    Ref<> top = steal(PyUnicode_Substring(name, 0, dot));
+    graph_.read(node, Kind::DictItem, top.get(), 0, py::dict_item(modules, top.get()));
+  }
+}
+
+}  // namespace alternator::record

@@ -1,0 +1,210 @@
+// What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using source::Sort;
+
+namespace {
+
+std::string describe_callable(PyObject* callable) {
+  Ref<> text = steal(_PyObject_FunctionStr(callable));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  return utf8 ? utf8 : "?";
+}
+
+bool is_safe_constructor(PyTypeObject* type) {
+  // Classes of the program: object's, a builtin container's or an exception's memory, then Python code. A finaliser would
+  // be an effect.
+  newfunc made_by = type->tp_new;
+  bool known = made_by == PyBaseObject_Type.tp_new || made_by == PyDict_Type.tp_new || made_by == PyList_Type.tp_new ||
+               made_by == PyTuple_Type.tp_new ||
+               made_by == reinterpret_cast<PyTypeObject*>(PyExc_BaseException)->tp_new;
+  static PyObject* const dunder_new = PyUnicode_InternFromString("__new__");
+  PyObject* python_new = _PyType_Lookup(type, dunder_new);
+  bool python = python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type;
+  return (known || python) && type->tp_finalize == nullptr && type->tp_del == nullptr;
+}
+
+}  // namespace
+
+void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t) {
+  if (Py_IS_TYPE(callable, &PyMethod_Type)) {
+    std::vector<PyObject*> all{PyMethod_GET_SELF(callable)};
+    all.insert(all.end(), arguments, arguments + count);
+    if (int node = graph_.node_of(callable); node >= 0) {
+      return abort(AbortReason::UnknownCall, "a bound method that was stored outside");
+    }
+    return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()), -1);
+  }
+  if (PyFunction_Check(callable)) {
+    return;  // its frame's start is seen
+  }
+  if (std::optional<Purity> purity = purity_of(callable)) {
+    return record_c_call(callable, *purity, arguments, count);
+  }
+  if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
+      !PyModule_Check(PyCFunction_GET_SELF(callable))) {
+    // A bound builtin method; the table has its function with self as the first argument.
+    return abort(AbortReason::UnknownCall, describe_callable(callable));
+  }
+  if (PyType_Check(callable)) {
+    return record_class_call(callable);
+  }
+  if (PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) {
+    static PyObject* const call = PyUnicode_InternFromString("__call__");
+    PyObject* method = _PyType_Lookup(Py_TYPE(callable), call);
+    if (graph_.read_type(Py_TYPE(callable)) && method != nullptr && PyFunction_Check(method)) {
+      graph_.note_class_value(Py_TYPE(callable), call, method);
+      return;
+    }
+  }
+  abort(AbortReason::UnknownCall, describe_callable(callable));
+}
+
+void Recorder::record_class_call(PyObject* callable) {
+  auto* type = reinterpret_cast<PyTypeObject*>(callable);
+  if (!graph_.read_type(type) || !graph_.read_type(Py_TYPE(callable))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  static PyObject* const names[] = {PyUnicode_InternFromString("__new__"), PyUnicode_InternFromString("__init__"),
+                                    PyUnicode_InternFromString("__call__")};
+  for (PyObject* name : names) {
+    graph_.note_class_value(type, name, _PyType_Lookup(type, name));
+    PyObject* on_meta = _PyType_Lookup(Py_TYPE(callable), name);
+    graph_.note_class_value(Py_TYPE(callable), name, on_meta);
+  }
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check(callable)) {
+    return abort(AbortReason::UnknownCall, describe_callable(callable));
+  }
+  if (!is_safe_constructor(type)) {
+    abort(AbortReason::UnknownCall, describe_callable(callable));
+  }
+}
+
+void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count) {
+  // A builtin method bound to its object: the object is the first thing that it looks at.
+  std::vector<PyObject*> all;
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self)) {
+      all.push_back(self);
+    }
+  }
+  all.insert(all.end(), arguments, arguments + count);
+  PyObject* first = all.empty() ? nullptr : all[0];
+  switch (purity) {
+    case Purity::Values:
+    case Purity::Torch:
+      for (PyObject* argument : all) {
+        if (purity == Purity::Torch) {
+          record_deep(argument, 0);
+        } else if (source::sort_of(argument) == Sort::Object) {
+          record_contents(argument);
+        }
+      }
+      return;
+    case Purity::Shallow:
+      for (PyObject* argument : all) {
+        record_iteration(argument);
+      }
+      return;
+    case Purity::Deep:
+      for (PyObject* argument : all) {
+        record_iteration(argument);
+        record_deep(argument, 0);
+      }
+      return;
+    case Purity::Length:
+      return first ? record_length(first) : void();
+    case Purity::Truth:
+      for (PyObject* argument : all) {
+        record_truth(argument);
+        record_iteration(argument);
+        for (Py_ssize_t i = 0; PyList_CheckExact(argument) && i < PyList_GET_SIZE(argument); ++i) {
+          record_truth(PyList_GET_ITEM(argument, i));
+        }
+        for (Py_ssize_t i = 0; PyTuple_CheckExact(argument) && i < PyTuple_GET_SIZE(argument); ++i) {
+          record_truth(PyTuple_GET_ITEM(argument, i));
+        }
+      }
+      return;
+    case Purity::TypeTest:
+      for (PyObject* argument : all) {
+        graph_.read_type(Py_TYPE(argument));
+        if (PyType_Check(argument)) {
+          graph_.read_type(reinterpret_cast<PyTypeObject*>(argument));
+        }
+        record_contents(argument);
+      }
+      return;
+    case Purity::GetAttr:
+      if (count >= 1 && all.size() >= 2 && PyUnicode_Check(all[1])) {
+        return record_attribute(first, all[1]);
+      }
+      return abort(AbortReason::UnknownCall, describe_callable(callable));
+    case Purity::SetAttr:
+      if (first != nullptr && source::is_tensor(first)) {
+        return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+      }
+      if (first != nullptr && require_fresh(first)) {
+        graph_.read_type(Py_TYPE(first));
+      }
+      return;
+    case Purity::GetItem:
+      return all.size() >= 2 ? record_item(first, all[1]) : abort(AbortReason::UnknownCall, describe_callable(callable));
+    case Purity::Update:
+      if (first != nullptr && require_fresh(first)) {
+        for (size_t i = 1; i < all.size(); ++i) {
+          record_contents(all[i]);
+        }
+      }
+      return;
+    case Purity::Advance:
+      if (first != nullptr && graph_.is_outside(first)) {
+        abort(AbortReason::IteratorOutside, Py_TYPE(first)->tp_name);
+      }
+      return;
+    case Purity::Setting: {
+      Ref<> value = count == 0 ? steal(PyObject_CallNoArgs(callable)) : nullptr;
+      PyErr_Clear();
+      if (!value || source::sort_of(value.get()) != Sort::Primitive) {
+        return abort(AbortReason::UnknownCall, describe_callable(callable));
+      }
+      return graph_.read_setting(callable, value.get());
+    }
+  }
+}
+
+void Recorder::record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  record_iteration(args);
+  if (kwargs != nullptr) {
+    record_iteration(kwargs);
+  }
+  if (ended_ || !PyTuple_Check(args)) {
+    if (!ended_ && !PyList_Check(args)) {
+      abort(AbortReason::UnsupportedInstruction, "a call with * of something that is no list or tuple");
+    }
+    if (ended_) {
+      return;
+    }
+  }
+  std::vector<PyObject*> all;
+  for (Py_ssize_t i = 0; i < Py_SIZE(args); ++i) {
+    all.push_back(PyList_Check(args) ? PyList_GET_ITEM(args, i) : PyTuple_GET_ITEM(args, i));
+  }
+  if (kwargs != nullptr) {
+    if (!PyDict_Check(kwargs)) {
+      return abort(AbortReason::UnsupportedInstruction, "a call with ** of something that is no dict");
+    }
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(kwargs, &position, &key, &value)) {
+      all.push_back(value);
+    }
+  }
+  record_call(callable, all.data(), static_cast<Py_ssize_t>(all.size()), PyTuple_GET_SIZE(args));
+}
+
+}  // namespace alternator::record

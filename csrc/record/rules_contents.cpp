@@ -1,0 +1,244 @@
+// What operators, comparisons, subscripts and iteration read from containers.
+#include "py/members.h"
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using guard::Kind;
+using source::Sort;
+
+namespace {
+
+bool is_heap_type(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE); }
+
+// Hash and equality of the key are C code that looks at nothing else.
+bool is_plain_key(PyObject* key) {
+  Sort sort = source::sort_of(key);
+  if (sort == Sort::Primitive || sort == Sort::Pinned) {
+    return !is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key);
+  }
+  if (!PyTuple_CheckExact(key)) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    if (!is_plain_key(PyTuple_GET_ITEM(key, i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void Recorder::record_item(PyObject* container, PyObject* key) {
+  int node = graph_.node_of(container);
+  if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
+    return record_contents(key);  // a tuple of indices
+  }
+  if (!graph_.read_type(Py_TYPE(container))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (node < 0) {
+    return;  // a fresh container, or Python's __getitem__
+  }
+  PyTypeObject* type = Py_TYPE(container);
+  auto subscript = type->tp_as_mapping ? type->tp_as_mapping->mp_subscript : nullptr;
+  if (subscript == PyDict_Type.tp_as_mapping->mp_subscript) {
+    if (!is_plain_key(key)) {
+      return abort(AbortReason::UnknownRead, "an item by a key that runs code");
+    }
+    PyObject* value = py::dict_item(container, key);
+    if (value == nullptr && !PyDict_CheckExact(container)) {
+      return abort(AbortReason::WriteOutside, "__missing__ of a dict");
+    }
+    return graph_.read(node, Kind::DictItem, key, 0, value);
+  }
+  bool list = subscript == PyList_Type.tp_as_mapping->mp_subscript;
+  if (list || subscript == PyTuple_Type.tp_as_mapping->mp_subscript || PyTuple_Check(container)) {
+    if (!PyLong_CheckExact(key)) {
+      return record_contents(container);
+    }
+    Py_ssize_t index = PyLong_AsSsize_t(key);
+    PyErr_Clear();
+    Py_ssize_t length = Py_SIZE(container);
+    if (index < 0 || index >= length) {
+      graph_.read_length(node, length);
+      index += length;
+    }
+    if (index >= 0 && index < length) {
+      PyObject* value = list ? PyList_GET_ITEM(container, index) : PyTuple_GET_ITEM(container, index);
+      graph_.read(node, Kind::SequenceItem, nullptr, index, value);
+    }
+    return;
+  }
+  if (!is_heap_type(container)) {
+    abort(AbortReason::UnknownRead, std::string("an item of ") + type->tp_name);
+  }
+}
+
+void Recorder::record_contents(PyObject* container) {
+  int node = graph_.node_of(container);
+  if (node < 0 || source::sort_of(container) != Sort::Object) {
+    return;
+  }
+  if (PyList_Check(container) || PyTuple_Check(container)) {
+    graph_.read_length(node, Py_SIZE(container));
+    for (Py_ssize_t i = 0; i < Py_SIZE(container); ++i) {
+      PyObject* item = PyList_Check(container) ? PyList_GET_ITEM(container, i) : PyTuple_GET_ITEM(container, i);
+      graph_.read(node, Kind::SequenceItem, nullptr, i, item);
+    }
+    return;
+  }
+  if (PyDict_Check(container)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(container, &position, &key, &value)) {
+      if (!is_plain_key(key)) {
+        return abort(AbortReason::UnknownRead, "a dict with keys that run code");
+      }
+    }
+    graph_.read_dict_keys(node);
+    position = 0;
+    while (PyDict_Next(container, &position, &key, &value)) {
+      graph_.read(node, Kind::DictItem, key, 0, value);
+    }
+    return;
+  }
+  if (PyAnySet_Check(container) && PySet_GET_SIZE(container) == 0) {
+    return graph_.read_length(node, 0);
+  }
+  if (!is_heap_type(container)) {
+    abort(AbortReason::UnknownRead, std::string("what is in ") + Py_TYPE(container)->tp_name);
+  }
+}
+
+void Recorder::record_deep(PyObject* object, int depth) {
+  record_contents(object);
+  if (depth > 8) {
+    return abort(AbortReason::UnknownRead, "containers nested too deeply");
+  }
+  if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; !ended_ && i < Py_SIZE(object); ++i) {
+      record_deep(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i), depth + 1);
+    }
+  } else if (PyDict_CheckExact(object)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (!ended_ && PyDict_Next(object, &position, &key, &value)) {
+      record_deep(value, depth + 1);
+    }
+  }
+}
+
+void Recorder::record_length(PyObject* container) {
+  if (!graph_.read_type(Py_TYPE(container))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  int node = graph_.node_of(container);
+  if (node < 0 || source::sort_of(container) != Sort::Object) {
+    return;
+  }
+  PyTypeObject* type = Py_TYPE(container);
+  auto length = type->tp_as_sequence ? type->tp_as_sequence->sq_length : nullptr;
+  if (length == PyList_Type.tp_as_sequence->sq_length || length == PyTuple_Type.tp_as_sequence->sq_length) {
+    graph_.read_length(node, Py_SIZE(container));
+  } else if (length == PySet_Type.tp_as_sequence->sq_length) {
+    graph_.read_length(node, PySet_GET_SIZE(container));
+  } else if (PyDict_Check(container) &&
+             type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
+    graph_.read_length(node, PyDict_GET_SIZE(container));
+  } else if (!is_heap_type(container)) {
+    abort(AbortReason::UnknownRead, std::string("the length of ") + type->tp_name);
+  }
+}
+
+void Recorder::record_truth(PyObject* object) {
+  if (source::is_tensor(object)) {
+    return;  // torch says that it depends on data
+  }
+  PyTypeObject* type = Py_TYPE(object);
+  bool has_length = (type->tp_as_mapping && type->tp_as_mapping->mp_length) ||
+                    (type->tp_as_sequence && type->tp_as_sequence->sq_length);
+  bool has_truth = type->tp_as_number && type->tp_as_number->nb_bool;
+  if (has_length && !has_truth) {
+    return record_length(object);
+  }
+  if (!graph_.read_type(type)) {
+    abort(AbortReason::UnknownRead, "a class");
+  }
+}
+
+void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
+  for (PyObject* operand : {left, right}) {
+    if (source::is_tensor(operand) || source::sort_of(operand) == Sort::Primitive) {
+      continue;
+    }
+    if (!graph_.read_type(Py_TYPE(operand))) {
+      return abort(AbortReason::UnknownRead, "a class");
+    }
+    if (PyType_Check(operand)) {
+      continue;  // int | None
+    }
+    if (!is_heap_type(operand) && !PyList_Check(operand) && !PyTuple_Check(operand) && !PyDict_Check(operand)) {
+      return abort(AbortReason::UnknownCall, std::string("an operator of ") + Py_TYPE(operand)->tp_name);
+    }
+    record_contents(operand);
+  }
+  if (in_place && graph_.is_outside(left) && source::sort_of(left) == Sort::Object && !PyTuple_Check(left)) {
+    require_fresh(left);
+  }
+}
+
+void Recorder::record_comparison(PyObject* left, PyObject* right) {
+  for (PyObject* operand : {left, right}) {
+    if (source::is_tensor(operand) || source::sort_of(operand) == Sort::Primitive) {
+      continue;
+    }
+    if (!graph_.read_type(Py_TYPE(operand))) {
+      return abort(AbortReason::UnknownRead, "a class");
+    }
+    record_deep(operand, 0);
+  }
+  if (!source::is_tensor(left) && !source::is_tensor(right)) {
+    record_identity(left, right);  // what equality is in the end, if nobody says otherwise
+  }
+}
+
+void Recorder::record_identity(PyObject* left, PyObject* right) {
+  int a = graph_.node_of(left);
+  int b = graph_.node_of(right);
+  if (a >= 0 && b >= 0 && a != b) {
+    graph_.read_distinct(a, b);
+  }
+}
+
+void Recorder::record_membership(PyObject* container, PyObject* item) {
+  if (source::is_tensor(container) || source::is_tensor(item)) {
+    return abort(AbortReason::UnsupportedTorch, "`in` with a tensor");
+  }
+  if (!graph_.read_type(Py_TYPE(container))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  int node = graph_.node_of(container);
+  if (node >= 0 && PyDict_Check(container) &&
+      Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains && is_plain_key(item)) {
+    return graph_.read(node, Kind::DictItem, item, 0, py::dict_item(container, item));
+  }
+  record_deep(container, 0);
+  record_deep(item, 0);
+}
+
+void Recorder::record_iteration(PyObject* iterable) {
+  if (source::is_tensor(iterable) || source::sort_of(iterable) == Sort::Primitive) {
+    return;
+  }
+  if (!graph_.read_type(Py_TYPE(iterable))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (graph_.is_outside(iterable) && !is_heap_type(iterable) && Py_TYPE(iterable)->tp_iternext != nullptr) {
+    return abort(AbortReason::IteratorOutside, Py_TYPE(iterable)->tp_name);
+  }
+  record_contents(iterable);
+}
+
+}  // namespace alternator::record

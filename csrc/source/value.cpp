@@ -1,0 +1,113 @@
+#include "source/value.h"
+
+#include <cstring>
+
+namespace alternator::source {
+namespace {
+
+PyTypeObject* tensor_type = nullptr;
+// Tuples of types, kept for good: a destructor would run after the interpreter's end.
+PyObject* value_types = nullptr;
+PyObject* identity_types = nullptr;  // subclasses included
+
+bool is_exactly_one_of(PyTypeObject* type, PyObject* types) {
+  for (Py_ssize_t i = 0; types != nullptr && i < PyTuple_GET_SIZE(types); ++i) {
+    if (PyTuple_GET_ITEM(types, i) == reinterpret_cast<PyObject*>(type)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_derived_from_one_of(PyTypeObject* type, PyObject* types) {
+  for (Py_ssize_t i = 0; types != nullptr && i < PyTuple_GET_SIZE(types); ++i) {
+    if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(types, i)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_primitive_type(PyTypeObject* type) {
+  return type == Py_TYPE(Py_None) || type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+         type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type ||
+         type == Py_TYPE(Py_Ellipsis) || type == Py_TYPE(Py_NotImplemented) || is_exactly_one_of(type, value_types);
+}
+
+bool is_pinned_type(PyTypeObject* type) {
+  return type == &PyFunction_Type || type == &PyCFunction_Type || type == &PyCode_Type || type == &PyMethodDescr_Type ||
+         type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
+         type == &PyClassMethodDescr_Type || type == &PyProperty_Type || type == &PyClassMethod_Type ||
+         type == &PyStaticMethod_Type || PyType_IsSubtype(type, &PyModule_Type) || PyType_IsSubtype(type, &PyType_Type) ||
+         is_derived_from_one_of(type, identity_types);
+}
+
+}  // namespace
+
+void set_torch_types(PyTypeObject* tensor, PyObject* by_value, PyObject* by_identity) {
+  tensor_type = tensor;
+  value_types = Py_NewRef(by_value);
+  identity_types = Py_NewRef(by_identity);
+}
+
+bool is_tensor(PyObject* object) { return tensor_type != nullptr && PyType_IsSubtype(Py_TYPE(object), tensor_type); }
+
+Sort sort_of(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (is_primitive_type(type)) {
+    return Sort::Primitive;
+  }
+  if (is_tensor(object)) {
+    return Sort::Tensor;
+  }
+  return is_pinned_type(type) ? Sort::Pinned : Sort::Object;
+}
+
+bool same_primitive(PyObject* a, PyObject* b) {
+  if (a == b) {
+    return true;
+  }
+  PyTypeObject* type = Py_TYPE(a);
+  if (type != Py_TYPE(b)) {
+    return false;
+  }
+  if (type == &PyFloat_Type) {
+    double x = PyFloat_AS_DOUBLE(a);
+    double y = PyFloat_AS_DOUBLE(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (type == &PyComplex_Type) {
+    Py_complex x = PyComplex_AsCComplex(a);
+    Py_complex y = PyComplex_AsCComplex(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  // Equality of the types that are left is C code that calls nobody.
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) {
+    PyErr_Clear();
+  }
+  return equal > 0;
+}
+
+Pin Pin::to(PyObject* object) {
+  Pin pin;
+  if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) {
+    pin.held_ = steal(PyWeakref_NewRef(object, nullptr));
+    pin.weak_ = static_cast<bool>(pin.held_);
+    PyErr_Clear();
+  }
+  if (!pin.weak_) {
+    pin.held_ = share(object);
+  }
+  return pin;
+}
+
+PyObject* Pin::get() const {
+  if (!weak_) {
+    return held_.get();
+  }
+  PyObject* object = PyWeakref_GET_OBJECT(held_.get());
+  return object == Py_None ? nullptr : object;
+}
+
+}  // namespace alternator::source

@@ -1,0 +1,40 @@
+// What guards know of tensors and of torch's global state.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/ref.h"
+
+namespace alternator::tensor {
+
+// What a trace relied on: class, dispatch keys, dtype, device, sizes, strides, offset, requires_grad.
+class Facts {
+ public:
+  virtual ~Facts() = default;
+  virtual bool matches(PyObject* tensor) const = 0;
+  // What is different now, in words.
+  virtual std::string difference(PyObject* tensor) const = 0;
+};
+std::unique_ptr<Facts> facts_of(PyObject* tensor);
+
+// Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads' function modes.
+class GlobalState {
+ public:
+  GlobalState();
+  ~GlobalState();
+  GlobalState(GlobalState&&) noexcept;
+  GlobalState& operator=(GlobalState&&) noexcept;
+
+  // As it is now.
+  static GlobalState capture();
+  bool is_current() const;
+  // Puts grad mode and the like back.
+  void restore() const;
+
+ private:
+  struct Fields;
+  std::unique_ptr<Fields> fields_;
+};
+
+}  // namespace alternator::tensor
