@@ -46,23 +46,18 @@ def run_script(path: str, arguments: list[str]) -> int:
         make_main_module()
         return finish(_C.run_main(runpy._run_module_as_main, "__main__", False))
     try:
-        with io.open_code(os.path.abspath(path)) as file:
-            source = file.read()
+        with io.open_code(os.path.abspath(path)):
+            pass
     except OSError as error:
         shown = f"{sys.executable}: can't open file {os.path.abspath(path)!r}"
         print(f"{shown}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
         return 2
     replace_script_folder(os.path.dirname(os.path.realpath(path)))
     module = make_main_module()
-    module.__file__ = os.path.abspath(path)
+    module.__file__ = os.path.join(os.getcwd(), path)  # absolute and, as the interpreter has it, not normalised
     module.__cached__ = None
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", module.__file__)
-    try:
-        code = compile(source, module.__file__, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        sys.excepthook(type(error), error, None)
-        return 1
-    return finish(_C.run_main(code, module.__dict__))
+    return finish(_C.run_main(module.__file__, module.__dict__))
 
 
 def is_archive(path: str) -> bool:

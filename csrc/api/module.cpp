@@ -1,5 +1,8 @@
 // The extension module alternator._C: initialisation, and the functions that the Python package is made of.
 #include "api/interpreted.h"
+
+#include <cstdio>
+
 #include "base/ref.h"
 #include "interp/cache.h"
 #include "interp/call.h"
@@ -14,13 +17,23 @@ namespace alternator::api {
 namespace {
 
 Ref<> call_or_execute(PyObject* const* arguments, Py_ssize_t count) {
-  if (PyCode_Check(arguments[0]) && count == 2) {
-    return steal(PyEval_EvalCode(arguments[0], arguments[1], arguments[1]));
+  if (PyUnicode_Check(arguments[0]) && count == 2) {
+    // A file, compiled and run as the interpreter does it: its errors are worded by the same code.
+    Ref<> path = steal(PyUnicode_EncodeFSDefault(arguments[0]));
+    std::FILE* file = path ? std::fopen(PyBytes_AS_STRING(path.get()), "rb") : nullptr;
+    if (file == nullptr) {
+      if (path) {
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, arguments[0]);
+      }
+      return nullptr;
+    }
+    return steal(PyRun_FileExFlags(file, PyBytes_AS_STRING(path.get()), Py_file_input, arguments[1], arguments[1], 1,
+                                   nullptr));
   }
   return steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
 }
 
-// run_main(callable, *args) or run_main(code, globals): the body of `python -m alternator interpret`. It runs as the
+// run_main(callable, *args) or run_main(path, globals): the body of `python -m alternator interpret`. It runs as the
 // interpreter's own main would: no frame above it, an uncaught exception printed (SystemExit ends the process).
 // Returns the exit status, or None for an uncaught KeyboardInterrupt, which the caller passes on as a signal.
 PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {

@@ -169,10 +169,6 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
   m.value = nullptr;
   m.oparg = 0;
   m.observed = kObserved;
-  Ref<> handled_at_entry;
-  if constexpr (kObserved) {
-    handled_at_entry = share(py::handled_exception(ts));
-  }
   if (ALTERNATOR_UNLIKELY(!py::enter_recursion(ts))) {
     m.frame = entry;
     goto leave;
@@ -326,7 +322,9 @@ hand_over:
 abandon:
   __attribute__((unused));
   {  // no handlers, no tracebacks: the frames are gone as if they had never been
+    Ref<> ambient;  // the exception that was current before the frames' handlers
     while (true) {
+      find_ambient_exception(m.frame, static_cast<int>(m.next - m.first), &ambient);
       drop_stack_to(m, py::stack_base(m.frame));
       save_stack(m);
       py::leave_recursion(ts);
@@ -342,8 +340,11 @@ abandon:
         py::clear_and_pop_frame(ts, done);
       }
       load<kObserved>(m, caller);
+      --m.next;  // the caller stands in its instruction, not behind it
     }
-    Py_XDECREF(py::swap_handled_exception(ts, handled_at_entry.release()));
+    if (ambient) {
+      Py_XDECREF(py::swap_handled_exception(ts, ambient.release()));
+    }
     activation.leave();
     PyErr_SetString(PyExc_SystemError, "alternator: a run was abandoned");
     return nullptr;

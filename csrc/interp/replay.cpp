@@ -24,23 +24,23 @@ class Replayer : public Observer {
       : next_(start), every_(every), report_(report), function_(share(find_first_function(callable))) {}
 
   void enter(py::Frame* entry) override {
-    positions_.push_back(Position{});
-    if (positions_.size() == 1 && !finished_) {
+    callees_.push_back(nullptr);
+    if (callees_.size() == 1 && !finished_) {
       // After a re-creation the entry frame is still that of the carrier, which restore_entry() changes.
       in_base_ = resumed_ || reinterpret_cast<PyObject*>(entry->f_func) == function_.get();
     }
   }
 
   void leave() override {
-    positions_.pop_back();
-    if (positions_.empty() && in_base_) {
+    callees_.pop_back();
+    if (callees_.empty() && in_base_) {
       in_base_ = false;
       finished_ = !taken_.has_value();  // finalisers may follow, which are C code's doing
     }
   }
 
   Verdict before_instruction(const Position& position) override {
-    positions_.back() = position;
+    callees_.back() = name_c_callee(position);
     if (resumed_) {
       resumed_ = false;  // the instruction at which it was taken away: seen already
       return Verdict::Go;
@@ -51,8 +51,8 @@ class Replayer : public Observer {
     }
     next_ = number + every_;
     done_ = every_ == 0;
-    if (positions_.size() > 1 || !in_base_) {
-      const Position* caller = positions_.size() > 1 ? &positions_[positions_.size() - 2] : nullptr;
+    if (callees_.size() > 1 || !in_base_) {
+      const char* caller = callees_.size() > 1 ? callees_[callees_.size() - 2] : nullptr;
       report_->refused.push_back(refuse_snapshot(position, caller).describe());
       return Verdict::Go;
     }
@@ -74,7 +74,7 @@ class Replayer : public Observer {
   std::optional<StackState> taken_;
   bool resumed_ = false;
   bool done_ = false;
-  std::vector<Position> positions_;  // of the activations of the loop, outermost first
+  std::vector<const char*> callees_;  // what the activations of the loop are calling, outermost first
   bool in_base_ = false;             // the outermost one is the call of the function itself
   bool finished_ = false;            // it has returned
 };

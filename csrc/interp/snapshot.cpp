@@ -53,28 +53,6 @@ void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
   }
 }
 
-// What an instruction that is in progress calls: "sorted()", or the instruction's name if it is no call.
-std::string describe_callable(const Position& position) {
-  const py::CodeUnit* at = position.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
-  py::Op op = py::canonical(*at);
-  PyObject* callable = nullptr;
-  if (op == py::Op::kKW_NAMES || op == py::Op::kCALL) {
-    int count = op == py::Op::kCALL ? oparg : py::oparg_of(at[1]);  // KW_NAMES stands in front of PRECALL
-    PyObject* method = position.stack_top[-(count + 2)];
-    callable = method != nullptr ? method : position.stack_top[-(count + 1)];
-  } else if (op == py::Op::kCALL_FUNCTION_EX) {
-    callable = position.stack_top[-(2 + (oparg & 1))];
-  }
-  Ref<> text = callable != nullptr ? steal(_PyObject_FunctionStr(callable)) : nullptr;
-  const char* shown = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
-  return shown != nullptr ? shown : py::op_row(op).name;
-}
-
 // A call with the right number of arguments, whatever they are: the frame's locals are overwritten.
 Ref<> call_with_dummies(PyFunctionObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
@@ -131,11 +109,39 @@ StackState take_snapshot(const Position& position) {
   return state;
 }
 
-Abort refuse_snapshot(const Position& position, const Position* caller) {
+const char* name_c_callee(const Position& position) {
+  const py::CodeUnit* at = position.instruction;
+  int oparg = py::oparg_of(*at);
+  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
+    oparg = oparg << 8 | py::oparg_of(*++at);
+  }
+  py::Op op = py::canonical(*at);
+  PyObject* callable = nullptr;
+  if (op == py::Op::kKW_NAMES || op == py::Op::kCALL) {
+    int count = op == py::Op::kCALL ? oparg : py::oparg_of(at[1]);  // KW_NAMES stands in front of PRECALL
+    PyObject* method = position.stack_top[-(count + 2)];
+    callable = method != nullptr ? method : position.stack_top[-(count + 1)];
+  } else if (op == py::Op::kCALL_FUNCTION_EX) {
+    callable = position.stack_top[-(2 + (oparg & 1))];
+  }
+  if (callable != nullptr && PyCFunction_Check(callable)) {
+    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  }
+  if (callable != nullptr && Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name;
+  }
+  if (callable != nullptr && PyType_Check(callable)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(callable);
+    return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? "a class" : type->tp_name;
+  }
+  return py::op_row(op).name;
+}
+
+Abort refuse_snapshot(const Position& position, const char* caller) {
   char place[512];
   bool generator = py::is_generator_frame(position.entry);
   return Abort{generator ? AbortReason::GeneratorInC : AbortReason::CallerInC,
-               py::describe_place(position.frame, place, sizeof place), caller ? describe_callable(*caller) : ""};
+               py::describe_place(position.frame, place, sizeof place), caller ? caller : ""};
 }
 
 bool is_outermost_of(const StackState& state, const py::Frame* frame) { return state.carrier.get() == frame->f_func; }
@@ -190,6 +196,18 @@ py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, 
   frame->previous = parent;
   frame->is_entry = false;
   return frame;
+}
+
+void find_ambient_exception(py::Frame* frame, int offset, Ref<>* ambient) {
+  if (py::is_generator_frame(frame)) {
+    ambient->reset();  // what was found is the generator's own
+    return;
+  }
+  for (const py::StackShape::Saved& saved : stack_shape(frame->f_code, offset).saved_exceptions) {
+    if (saved.level == 0) {
+      *ambient = share(py::stack_base(frame)[saved.slot]);
+    }
+  }
 }
 
 void abandon_generator(py::ThreadState* ts, py::Frame* frame) {

@@ -45,9 +45,13 @@ struct StackState {
 // Takes a snapshot of the activation. The frames go on as if nothing had happened.
 StackState take_snapshot(const Position& position);
 
-// Says why the frames cannot be taken as a whole. `caller` is where the activation of the loop stands whose instruction
-// called the C code in between; null if there is none (a finaliser after the run, a callable that is no function).
-Abort refuse_snapshot(const Position& position, const Position* caller);
+// The name of the C function that an instruction is about to call, or of the instruction. It stays valid: nothing that the
+// program could drop is looked at later.
+const char* name_c_callee(const Position& position);
+
+// Says why the frames cannot be taken as a whole. `caller` names the C code in between; null if it is not known (a finaliser
+// after the run, a callable that is no function).
+Abort refuse_snapshot(const Position& position, const char* caller);
 
 // Makes a call and puts the frames back; runs them to the end. The state is used up.
 Ref<> recreate(StackState state);
@@ -57,6 +61,10 @@ bool is_outermost_of(const StackState& state, const py::Frame* frame);
 void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry);
 // Makes a frame for state->frames[index] on top of `parent`, ready to be loaded; null with an exception set.
 py::Frame* restore_callee(py::ThreadState* ts, StackState* state, size_t index, py::Frame* parent);
+
+// Looks for the exception that was current before the handlers of a frame, which is about to be abandoned at `offset`.
+// To be asked from the innermost frame outwards; what is in `ambient` in the end belongs to the outermost.
+void find_ambient_exception(py::Frame* frame, int offset, Ref<>* ambient);
 
 // Drops a generator's frame in mid-body, as an abandoned run does.
 void abandon_generator(py::ThreadState* ts, py::Frame* frame);

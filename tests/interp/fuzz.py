@@ -2,9 +2,9 @@
 
     ./dev python --flavour=checked tests/interp/fuzz.py --seed 1 --seconds 600
 
-Each program runs in a child process, so a crash is a finding like any other. A finding is reduced by leaving out and unwrapping
-lines for as long as it stays the same, and printed; the reduced program belongs into `programs/` as a test of its own. With
-`--whole` the prelude is reduced as well, which takes longer and leaves a program that stands alone.
+Each program runs in a child process, so a crash is a finding like any other. A finding is reduced by leaving out and
+unwrapping lines for as long as it stays the same, and printed; the reduced program belongs into `programs/` as a test
+of its own. With `--whole` the prelude is reduced as well, which takes longer and leaves a program that stands alone.
 """
 
 import argparse

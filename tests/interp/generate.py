@@ -1,15 +1,15 @@
 """Generates whole programs, as source text, for comparing engines.
 
-A program is the prelude (prelude.py), a few functions of which each may call those before it, and `main(log)`. What can be written
-at a place is in grammar.py; here is the writer that draws from it, and the scopes it keeps. Every choice is a draw with the
-plainest alternative first, so hypothesis shrinks to readable programs.
+A program is the prelude (prelude.py), a few functions of which each may call those before it, and `main(log)`. What
+can be written at a place is in grammar.py; here is the writer that draws from it, and the scopes it keeps. Every
+choice is a draw with the plainest alternative first, so hypothesis shrinks to readable programs.
 
-Expressions are typed loosely (integers, lists, anything), so that most programs live long; errors still come from raise, assert,
-unbound and deleted names, division by zero, wrong calls, managers and iterators.
+Expressions are typed loosely (integers, lists, anything), so that most programs live long; errors still come from
+raise, assert, unbound and deleted names, division by zero, wrong calls, managers and iterators.
 
-Variables are named by their type and by the depth of their function: i0 i1 (integers), s0 (a list), o0 (anything) in a top-level
-function; j0 j1 t0 p0 one level deeper; k0 k1 u0 q0 below that. So a nested function can read all names and assign only its own
-and those that it declares nonlocal.
+Variables are named by their type and by the depth of their function: i0 i1 (integers), s0 (a list), o0 (anything) in a
+top-level function; j0 j1 t0 p0 one level deeper; k0 k1 u0 q0 below that. So a nested function can read all names and
+assign only its own and those that it declares nonlocal.
 """
 
 import dataclasses
@@ -152,7 +152,11 @@ class Writer:
             self.choose([self.guarded_statement, self.statement])(scope, depth)
         if scope.level == 0:
             for name, callee_kind in scope.callees:
-                self.line(f"note({self.choose(grammar.USES[callee_kind])})".format(f=name, a=self.integer(scope.replace(inside=True), 1)))
+                self.line(
+                    f"note({self.choose(grammar.USES[callee_kind])})".format(
+                        f=name, a=self.integer(scope.replace(inside=True), 1)
+                    )
+                )
         self.line(f"return {self.integer(scope)}")
 
     def bind_own_names(self, scope, own):

@@ -1,7 +1,7 @@
-"""What generated programs consist of: the forms of expressions and statements, each a function of (writer, scope, depth).
+"""What generated programs consist of: forms of expressions and statements, functions of (writer, scope, depth).
 
-An expression form returns text, a statement form writes lines. Tables at the end of each part list the forms; a form stands there
-as often as it should be drawn, plain ones first.
+An expression form returns text, a statement form writes lines. Tables at the end of each part list the forms; a form
+stands there as often as it should be drawn, plain ones first.
 """
 
 ERRORS = ("Stop", "Worse", "ValueError", "TypeError", "KeyError")
@@ -9,7 +9,7 @@ CAUGHT = ("Stop", "Exception", "(ValueError, TypeError)", "ArithmeticError", "Na
 
 
 def form(template):
-    """An expression form from a template: {a} {b} are integers, {s} {t} lists, {c} a condition, {i} {o} {l} names, {n} a small number.
+    """An expression form of a template: {a} {b} integers, {s} a list, {c} a condition, {i} {o} {l} names, {n} 1 to 3.
 
     Inside an f-string only names will do: Python 3.11 has no nested quotes.
     """
@@ -25,7 +25,9 @@ def form(template):
             "l": lambda scope, depth: w.choose(scope.lists),
             "n": lambda scope, depth: w.number(1, 3),
         }
-        return template.format(**{key: make(scope, depth) for key, make in makers.items() if "{" + key + "}" in template})
+        return template.format(
+            **{key: make(scope, depth) for key, make in makers.items() if "{" + key + "}" in template}
+        )
 
     return write
 
@@ -164,7 +166,9 @@ def write_comprehension(w, scope, depth):
 def write_async_comprehension(w, scope, depth):
     if scope.kind != "coroutine" or scope.inside:
         return write_comprehension(w, scope, depth)
-    return w.choose(["[c async for c in Steps(2)]", "[await Wait(c) for c in few(2)]", "[c + 1 async for c in ticks(3) if c]"])
+    return w.choose(
+        ["[c async for c in Steps(2)]", "[await Wait(c) for c in few(2)]", "[c + 1 async for c in ticks(3) if c]"]
+    )
 
 
 def consume_iterable(w, scope, depth):
@@ -311,7 +315,12 @@ def exchange_with_generator(w, scope, depth):
         return note_values(w, scope, depth)
     it = w.name("it")
     w.line(f"{it} = {w.choose(names)}({w.integer(scope, 1)})")
-    steps = [f"next({it}, -1)", f"{it}.send({w.integer(scope, 2)})", f"{it}.throw({w.choose(ERRORS)}(7))", f"{it}.close()"]
+    steps = [
+        f"next({it}, -1)",
+        f"{it}.send({w.integer(scope, 2)})",
+        f"{it}.throw({w.choose(ERRORS)}(7))",
+        f"{it}.close()",
+    ]
 
     def exchange():
         w.line(f"note(next({it}))")
@@ -347,7 +356,9 @@ def write_for(w, scope, depth):
 
 
 def write_while(w, scope, depth):
-    test = w.choose(["spend()", f"spend() and {w.condition(scope)}", f"({w.condition(scope)}) and spend()", "(spend())"])
+    test = w.choose(
+        ["spend()", f"spend() and {w.condition(scope)}", f"({w.condition(scope)}) and spend()", "(spend())"]
+    )
     w.block(f"while {test}:", lambda: w.body(scope.replace(in_loop=True), depth))
     if w.chance(3):
         w.block("else:", lambda: w.body(scope, depth))
@@ -447,7 +458,14 @@ PATTERNS = [
 
 
 def write_match(w, scope, depth):
-    subject = w.choose([w.choose(scope.objects), w.anything(scope), f"({w.integer(scope)}, {w.choose(scope.objects)})", w.integer(scope)])
+    subject = w.choose(
+        [
+            w.choose(scope.objects),
+            w.anything(scope),
+            f"({w.integer(scope)}, {w.choose(scope.objects)})",
+            w.integer(scope),
+        ]
+    )
 
     def write_cases():
         for _ in range(w.number(1, 3)):
@@ -492,7 +510,9 @@ def define_class(w, scope, depth):
         w.block("def bump(self, by=1, *more):", write_bump)
         if w.chance(2):
             w.line("@property")
-            w.block("def twice(self):", lambda: w.line(f"return super().twice + {w.integer(scope.replace(inside=True), 2)}"))
+            w.block(
+                "def twice(self):", lambda: w.line(f"return super().twice + {w.integer(scope.replace(inside=True), 2)}")
+            )
         if has_make:
             w.line("@classmethod")
             w.block("def make(cls, by):", lambda: w.line("return cls(by + __class__.shared)"))
@@ -512,7 +532,11 @@ def define_class(w, scope, depth):
 
 
 def write_yield(w, scope, depth):
-    w.line(w.choose(["yield {a}", "{t} = yield {a}", "{t} = (yield {a}) or {a}"]).format(t=scope.own_object, a=w.integer(scope, 1)))
+    w.line(
+        w.choose(["yield {a}", "{t} = yield {a}", "{t} = (yield {a}) or {a}"]).format(
+            t=scope.own_object, a=w.integer(scope, 1)
+        )
+    )
 
 
 def write_yield_from(w, scope, depth):

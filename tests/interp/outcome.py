@@ -1,11 +1,11 @@
 """Runs a function and records everything about the run that a program could notice.
 
-An `Outcome` holds plain, comparable data only (no object of the program survives in it), so that the outcome of a native run and of
-an interpreted one can be compared with `==`. Comparison is strict:
+An `Outcome` holds plain, comparable data only (no object of the program survives in it), so that the outcome of a
+native run and of an interpreted one can be compared with `==`. Comparison is strict:
 
   result     structure, exact types, aliasing between mutable parts, floats bit by bit
-  error      type, arguments, notes, the chain (cause, context, suppression, groups) and every traceback entry: function, line and
-             columns. Entries above the function itself (the test, a wrapper) are cut off.
+  error      type, arguments, notes, the chain (cause, context, suppression, groups) and every traceback entry:
+             function, line and columns. Entries above the function itself (the test, a wrapper) are cut off.
   arguments  what the arguments look like afterwards; the log that programs append to is one of them
   output     what was printed to stdout and stderr
   ignored    exceptions that could only be reported (`__del__`, weakref callbacks), through `sys.unraisablehook`
@@ -27,7 +27,20 @@ from dataclasses import dataclass, field
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 # The attributes in which built-in exceptions keep more than their arguments.
-EXCEPTION_FIELDS = ("name", "path", "value", "code", "errno", "filename", "lineno", "offset", "start", "end", "reason", "msg")
+EXCEPTION_FIELDS = (
+    "name",
+    "path",
+    "value",
+    "code",
+    "errno",
+    "filename",
+    "lineno",
+    "offset",
+    "start",
+    "end",
+    "reason",
+    "msg",
+)
 
 
 @dataclass(frozen=True)
@@ -66,8 +79,8 @@ def make_log():
 def record(fn, make_args=make_log, run=call_directly, capture=True, vague=()):
     """Run `fn` on fresh arguments by `run(fn, *args)` and return its Outcome.
 
-    `capture=False` leaves the process-wide channels alone, for use in several threads at once. Of exceptions of the types in `vague`
-    the innermost position is left out.
+    `capture=False` leaves the process-wide channels alone, for use in several threads at once. Of exceptions of the
+    types in `vague` the innermost position is left out.
     """
     args = make_args()
     reports = Reports()
@@ -89,14 +102,15 @@ def record(fn, make_args=make_log, run=call_directly, capture=True, vague=()):
         tuple(reports.ignored),
         tuple((w.category.__name__, freezer.freeze(str(w.message)), w.lineno) for w in reports.warned),
     )
-    # The traceback holds this frame and this frame holds the exception: without this the program's objects live until a collection.
+    # The traceback holds this frame and this frame holds the exception: without this the program's objects live until
+    # a collection.
     del error, result, args, freezer
     return outcome
 
 
 @contextlib.contextmanager
 def capture_reports(reports):
-    """Collect printed output, warnings and unraisable exceptions; automatic collections are off, as their timing is nobody's promise."""
+    """Collect what is printed, warned and ignored; automatic collections are off: their timing is not promised."""
     hook, collecting = sys.unraisablehook, gc.isenabled()
 
     def note_unraisable(unraisable):
@@ -124,7 +138,7 @@ def describe_difference(expected, actual, names=("native", "interpreted")):
 
 
 def list_traceback(error, program=None):
-    """(function, line, columns) of each entry of an exception's traceback, from the first frame that runs `program` on."""
+    """(function, line, columns) of each entry of a traceback, from the first frame that runs `program` on."""
     entries = []
     traceback = error.__traceback__
     while traceback is not None:
@@ -140,7 +154,7 @@ def list_traceback(error, program=None):
 
 
 class Freezer:
-    """Turns objects into plain comparable data. Mutable objects are numbered in order of their first visit, so aliasing shows."""
+    """Turns objects into plain comparable data. Mutable objects are numbered as they are met, so aliasing shows."""
 
     def __init__(self, program, vague=()):
         self.program, self.vague = program, vague
@@ -265,4 +279,7 @@ class Freezer:
 
 def has_field(error, name):
     """Tell whether an exception's type (not the program's class) has the data descriptor `name`."""
-    return any(isinstance(vars(base).get(name), types.MemberDescriptorType | types.GetSetDescriptorType) for base in type(error).__mro__)
+    return any(
+        isinstance(vars(base).get(name), types.MemberDescriptorType | types.GetSetDescriptorType)
+        for base in type(error).__mro__
+    )

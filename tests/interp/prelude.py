@@ -1,7 +1,7 @@
-"""What generated programs are made with: this file's text is the head of each of them, so it runs in their engine as well.
+"""What generated programs are made with: this file's text is the head of each of them, so their engine runs it too.
 
-Everything that happens is noted in the log. Loops ask `few` or `spend` for leave, out of one supply of fuel for the whole run, so
-that each program ends soon however its loops and calls are nested.
+Everything that happens is noted in the log. Loops ask `few` or `spend` for leave, out of one supply of fuel for the
+whole run, so that each program ends soon however its loops and calls are nested.
 """
 
 import contextlib

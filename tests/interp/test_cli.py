@@ -19,7 +19,8 @@ def place(tmp_path):
     """A folder with scripts, modules and a package, which is also the current folder of the processes."""
     files = {
         "pkg/__init__.py": "print('package', __name__)",
-        "pkg/__main__.py": "import sys\nfrom . import part\nprint(__name__, __package__, __spec__.name, part.value, sys.argv[1:])",
+        "pkg/__main__.py": "import sys\nfrom . import part\n"
+        "print(__name__, __package__, __spec__.name, part.value, sys.argv[1:])",
         "pkg/part.py": "value = 42",
         "pkg/bad.py": "def f():\n    return [1, 2][5]\n\nf()\n",
     }
@@ -62,7 +63,8 @@ def test_script_is_main(place):
         import __main__, sys, os
         print(__name__, __file__, __package__, __spec__, __doc__, __loader__ is None)
         print(sys.argv, sys.path[0] == os.path.dirname(os.path.abspath(__file__)))
-        print(__main__.__dict__ is globals(), sys.modules["__main__"] is __main__, __builtins__ is sys.modules["builtins"])
+        print(__main__.__dict__ is globals(), sys.modules["__main__"] is __main__)
+        print(__builtins__ is sys.modules["builtins"])
         print(sorted(name for name in globals() if not name.startswith("__")))
         """,
     )
@@ -99,7 +101,9 @@ def test_script_is_interpreted(place):
 
 def test_absolute_and_relative_paths(place):
     (place / "sub").mkdir()
-    write_script(place, "import sys, neighbour\nprint(__file__, sys.argv[0], neighbour.x, sys.path[0])\n", "sub/script.py")
+    write_script(
+        place, "import sys, neighbour\nprint(__file__, sys.argv[0], neighbour.x, sys.path[0])\n", "sub/script.py"
+    )
     write_script(place, "x = 'neighbour'\n", "sub/neighbour.py")
     run_both(place, "sub/script.py")
     run_both(place, os.path.join("sub", "..", "sub", "script.py"))
@@ -265,7 +269,9 @@ def test_future_flags_are_not_inherited(place):
 def test_modules(place):
     assert run_both(place, "-m", "pkg", "x", "-y").stdout == "package pkg\n__main__ pkg pkg.__main__ 42 ['x', '-y']\n"
     assert "IndexError" in run_both(place, "-m", "pkg.bad").stderr
-    write_script(place, "import sys\nprint(__name__, __spec__.name, sys.argv[0] == __file__, sys.path[0])\n", "single.py")
+    write_script(
+        place, "import sys\nprint(__name__, __spec__.name, sys.argv[0] == __file__, sys.path[0])\n", "single.py"
+    )
     run_both(place, "-m", "single", "a")
     assert run_both(place, "-m", "json.tool", "--compact", stdin='{"a": [1, 2]}').stdout == '{"a":[1,2]}\n'
     run_both(place, "-m", "unittest", "no_such_test")
@@ -308,7 +314,10 @@ def test_missing_module_inside_of_the_program_is_its_own_error(place):
     assert "Traceback" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], ["interpret"], ["interpret", "-m"], ["no_such_command"], ["interpret", "--no-such-option", "x.py"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["interpret"], ["interpret", "-m"], ["no_such_command"], ["interpret", "--no-such-option", "x.py"]],
+)
 def test_usage(place, arguments):
     result = run_python(place, "-m", "alternator", *arguments)
     assert result.returncode == 2
@@ -326,7 +335,9 @@ def test_options_of_python_hold(place):
     script = write_script(place, "import sys\nassert False\nprint(sys.flags.optimize, __debug__, sys.warnoptions)\n")
     native = run_python(place, "-O", "-W", "error", script)
     interpreted = run_python(place, "-O", "-W", "error", *ENTRY, script)
-    assert (interpreted.stdout, interpreted.returncode) == (native.stdout, native.returncode) == ("1 False ['error']\n", 0)
+    assert (
+        (interpreted.stdout, interpreted.returncode) == (native.stdout, native.returncode) == ("1 False ['error']\n", 0)
+    )
 
 
 def test_keyboard_interrupt(place):
@@ -350,7 +361,9 @@ def test_closed_output(place):
     script = write_script(place, "import sys\nfor i in range(100000):\n    print(i)\n")
     codes = []
     for entry in ((), ENTRY):
-        process = subprocess.Popen([sys.executable, *entry, script], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, *entry, script], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         process.stdout.readline()
         process.stdout.close()
         codes.append((process.wait(300), "BrokenPipeError" in process.stderr.read()))

@@ -1,9 +1,9 @@
 """Nothing is kept and nothing is released twice: counts are flat over a thousand repetitions of the semantic programs.
 
-Three counts are taken after a warm-up and after each batch of repetitions: allocated blocks, tracked objects, and reference counts
-of objects that every program shares (None, small integers, types, the program's own function, code and globals). A leak makes
-a count grow in every batch, by the number of repetitions at least; CPython's own caches and free lists make it go up in one batch
-and down in another.
+Three counts are taken after a warm-up and after each batch of repetitions: allocated blocks, tracked objects, and
+reference counts of objects that every program shares (None, small integers, types, the program's own function, code
+and globals). A leak makes a count grow in every batch, by the number of repetitions at least; CPython's own caches and
+free lists make it go up in one batch and down in another.
 """
 
 import array
@@ -25,7 +25,26 @@ PROGRAMS = collect_programs()
 FAMILIES = sorted({name.split(".")[0] for name in PROGRAMS})
 BATCHES = 4
 REPETITIONS = int(os.environ.get("ALTERNATOR_LEAK_REPETITIONS", "1000"))
-SHARED = [None, True, False, NotImplemented, ..., (), "", b"", *range(-5, 20), int, str, list, dict, tuple, type, object, Exception, ValueError]
+SHARED = [
+    None,
+    True,
+    False,
+    NotImplemented,
+    ...,
+    (),
+    "",
+    b"",
+    *range(-5, 20),
+    int,
+    str,
+    list,
+    dict,
+    tuple,
+    type,
+    object,
+    Exception,
+    ValueError,
+]
 SHARED += [KeyError, StopIteration, AttributeError, TypeError, len, print, sys.modules, "log", "append"]
 
 
@@ -62,7 +81,7 @@ def run_replayed_now_and_then(program):
 
 
 def count(involved, row):
-    """Put blocks, tracked objects, and the reference count of each shared object into a row, without keeping any object of its own."""
+    """Put blocks, tracked objects, and reference counts into a row, without keeping any object of its own."""
     sys._clear_type_cache()
     gc.collect()
     row[0], row[1] = sys.getallocatedblocks(), len(gc.get_objects())
@@ -145,7 +164,7 @@ class Probe:
 
 
 def use_in_many_ways(probe, how):
-    """Touches its argument on the value stack, in cells, defaults, exceptions, generators and managers, and may fail in between."""
+    """Touches its argument on the stack, in cells, defaults, exceptions, generators, managers; may fail in between."""
 
     def inner(default=probe):
         yield probe
@@ -166,7 +185,11 @@ def use_in_many_ways(probe, how):
 
 
 @pytest.mark.parametrize("how", [ValueError, KeyError], ids=["caught", "uncaught"])
-@pytest.mark.parametrize("run", [alternator.interpret, lambda fn: lambda *a: Replay(start=0, every=1).run(fn, *a)], ids=["interpreted", "replayed"])
+@pytest.mark.parametrize(
+    "run",
+    [alternator.interpret, lambda fn: lambda *a: Replay(start=0, every=1).run(fn, *a)],
+    ids=["interpreted", "replayed"],
+)
 def test_argument_is_released(run, how):
     probe = Probe()
     referenced, repetitions = (probe, probe.items, probe.__dict__), 50

@@ -51,7 +51,9 @@ def test_recreated_once(name):
         replay = Replay(start=point, every=0)
         replayed = record(program, run=run_replayed(replay))
         assert replayed == native, f"at {point}:\n" + describe_difference(native, replayed, ("native", "replayed"))
-        assert replay.recreated + len(replay.refused) == 1, f"at {point}: {replay.recreated} re-creations, refused {replay.refused}"
+        assert replay.recreated + len(replay.refused) == 1, (
+            f"at {point}: {replay.recreated} re-creations, refused {replay.refused}"
+        )
 
 
 @pytest.mark.parametrize("every", [2, 7])

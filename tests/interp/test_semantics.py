@@ -1,4 +1,4 @@
-"""Every program of `programs/` has the same outcome natively and interpreted, on cold code and on code that CPython has specialised."""
+"""Every program of `programs/` has the same outcome natively and interpreted, on cold and on specialised code."""
 
 import pytest
 
@@ -42,7 +42,9 @@ def test_program_is_interpreted_as_natively_once_specialised(name):
     interpreted = record(program, run=run_interpreted)
     assert interpreted == native, describe_difference(native, interpreted)
     afterwards = record(program)
-    assert afterwards == native, describe_difference(native, afterwards, ("native before", "native after an interpreted run"))
+    assert afterwards == native, describe_difference(
+        native, afterwards, ("native before", "native after an interpreted run")
+    )
 
 
 def test_frames_are_interpreted():
@@ -80,7 +82,14 @@ def test_interpret_nests():
 
 @pytest.mark.parametrize(
     "target",
-    [len, str.upper, "abc".count, int, type("K", (), {"__call__": lambda self, x: x})(), type("M", (), {"m": lambda self, x: x})().m],
+    [
+        len,
+        str.upper,
+        "abc".count,
+        int,
+        type("K", (), {"__call__": lambda self, x: x})(),
+        type("M", (), {"m": lambda self, x: x})().m,
+    ],
     ids=["builtin", "descriptor", "bound builtin", "type", "instance", "bound method"],
 )
 def test_interpret_wraps_any_callable(target):

@@ -12,15 +12,16 @@ from .outcome import describe_difference, record
 from .programs import collect_programs
 
 pytestmark = pytest.mark.semantics
-# Programs that change the process, that collect (and so run other threads' finalisers), or that warn, belong to one thread.
+# Programs that change the process, that collect (and so run other threads' finalisers), or that warn, belong to one
+# thread.
 PROCESS_WIDE = {name for name, program in collect_programs().items() if getattr(program, "process_wide", False)}
 ALONE = PROCESS_WIDE | {
     "callbacks.finaliser_in_cycle",
     "generators.finalised_by_collector",
     "lifetime.class_namespace_dies",
     "coroutines.asyncio_program",
-    # With any evaluation hook installed, CPython's own loop keeps a callee's arguments alive until it returns; so native threads
-    # see another order of deaths while a thread next to them interprets.
+    # With any evaluation hook installed, CPython's own loop keeps a callee's arguments alive until it returns; so
+    # native threads see another order of deaths while a thread next to them interprets.
     "lifetime.argument_deleted_in_callee",
 }
 PROGRAMS = {
@@ -78,7 +79,10 @@ def run_natively(fn, *args):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("runs", [[run_interpreted] * 4, [run_interpreted] * 4 + [run_natively] * 2, [run_replayed] * 2 + [run_interpreted] * 2])
+@pytest.mark.parametrize(
+    "runs",
+    [[run_interpreted] * 4, [run_interpreted] * 4 + [run_natively] * 2, [run_replayed] * 2 + [run_interpreted] * 2],
+)
 def test_programs_at_once(runs, capsys):
     expected = {name: record(program, capture=False) for name, program in PROGRAMS.items()}
 
@@ -90,7 +94,9 @@ def test_programs_at_once(runs, capsys):
     for outcomes in run_threads(*[make_target(index, run) for index, run in enumerate(runs)]):
         assert len(outcomes) == ROUNDS * len(PROGRAMS)
         for name, outcome in outcomes:
-            assert outcome == expected[name], f"{name}:\n" + describe_difference(expected[name], outcome, ("alone", "at once"))
+            assert outcome == expected[name], f"{name}:\n" + describe_difference(
+                expected[name], outcome, ("alone", "at once")
+            )
 
 
 def spin(n):
@@ -125,7 +131,7 @@ def test_interpreting_is_per_thread():
 
 
 def test_thread_started_by_interpreted_code():
-    """Interpretation is the thread's that called interpret: a new thread starts natively, and may interpret on its own."""
+    """Interpretation belongs to the thread that called interpret: a new thread starts natively."""
 
     def parent():
         seen = []

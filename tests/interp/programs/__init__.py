@@ -1,8 +1,9 @@
 """Small programs, one concept each, in a module a family.
 
-A program is a public function whose one parameter is `log`, a fresh list to which it appends what it sees; it may return or raise
-anything. Programs are repeatable (whatever they change outside of themselves they put back), deterministic, and short: each runs a
-few thousand instructions at most, since it is also re-created at every one of them.
+A program is a public function whose one parameter is `log`, a fresh list to which it appends what it sees; it may
+return or raise anything. Programs are repeatable (whatever they change outside of themselves they put back),
+deterministic, and short: each runs a few thousand instructions at most, since it is also re-created at every one of
+them.
 
 Names with a leading underscore are a family's own props.
 """
@@ -16,6 +17,17 @@ def process_wide(program):
     """Mark a program that changes, for a moment, what other threads share (builtins, settings of `sys`)."""
     program.process_wide = True
     return program
+
+
+def summarise(values):
+    """Run-length form of a list, so that the logs of long loops stay short."""
+    runs = []
+    for value in values:
+        if runs and runs[-1][0] == value:
+            runs[-1][1] += 1
+        else:
+            runs.append([value, 1])
+    return [tuple(run) for run in runs]
 
 
 def collect_programs():

@@ -12,7 +12,11 @@ class _Money:
 
     def __add__(self, other):
         self.log.append(("add", self.amount))
-        return NotImplemented if isinstance(other, str) else _Money(self.amount + getattr(other, "amount", other), self.log)
+        return (
+            NotImplemented
+            if isinstance(other, str)
+            else _Money(self.amount + getattr(other, "amount", other), self.log)
+        )
 
     def __radd__(self, other):
         self.log.append(("radd", other))
@@ -283,7 +287,13 @@ def boolean_operators_return_operands(log):
         log.append(value)
         return value
 
-    return [say(0) or say("") or say("x"), say(1) and say([]) and say(2), not say(""), say(0) or say(None), say(1) and say(2) or say(3)]
+    return [
+        say(0) or say("") or say("x"),
+        say(1) and say([]) and say(2),
+        not say(""),
+        say(0) or say(None),
+        say(1) and say(2) or say(3),
+    ]
 
 
 def identity_and_membership(log):

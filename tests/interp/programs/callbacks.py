@@ -168,7 +168,15 @@ def iterator_classes(log):
         def __reversed__(self):
             return iter("reversed")
 
-    return list(Squares(3)), tuple(Squares(2)), dict(zip("ab", Squares(2))), [*Squares(2)], set(Squares(1)), list(reversed(Squares(1))), max(Squares(3))
+    return (
+        list(Squares(3)),
+        tuple(Squares(2)),
+        dict(zip("ab", Squares(2))),
+        [*Squares(2)],
+        set(Squares(1)),
+        list(reversed(Squares(1))),
+        max(Squares(3)),
+    )
 
 
 def iterator_hook_raises(log):

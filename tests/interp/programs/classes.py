@@ -505,7 +505,16 @@ def dataclasses_and_enums(log):
         def lower(self):
             return self.name.lower()
 
-    log.append((Point(1), Point(1, 2) < Point(2), dataclasses.asdict(Point(3)), Color.RED.lower, Color(2).name, [c.name for c in Color]))
+    log.append(
+        (
+            Point(1),
+            Point(1, 2) < Point(2),
+            dataclasses.asdict(Point(3)),
+            Color.RED.lower,
+            Color(2).name,
+            [c.name for c in Color],
+        )
+    )
     Point(1).x = 5
 
 

@@ -119,7 +119,12 @@ def generator_in_call(log):
     def f(*args, key=None):
         return args, key
 
-    return f(*(x for x in range(3))), sum(x * x for x in range(4)), max((len(w) for w in ("a", "bbb")), default=0), dict((x, 1) for x in "ab")
+    return (
+        f(*(x for x in range(3))),
+        sum(x * x for x in range(4)),
+        max((len(w) for w in ("a", "bbb")), default=0),
+        dict((x, 1) for x in "ab"),
+    )
 
 
 def comprehension_in_class(log):
@@ -164,4 +169,8 @@ def comprehension_inside_handler(log):
 
 
 def conditional_elements(log):
-    return [x if x % 2 else -x for x in range(5)], [*(y for y in (1, 2) if y), *[z for z in "q"]], {**{k: 1 for k in "ab"}}
+    return (
+        [x if x % 2 else -x for x in range(5)],
+        [*(y for y in (1, 2) if y), *[z for z in "q"]],
+        {**{k: 1 for k in "ab"}},
+    )

@@ -97,7 +97,19 @@ def loop_variable_is_a_target(log):
 
 
 def loop_over_iterables(log):
-    for source in ([1], (2,), {3}, {4: 5}, "6", b"7", range(8, 9), iter([9]), {10: 1}.items(), enumerate("x"), zip([1], [2])):
+    for source in (
+        [1],
+        (2,),
+        {3},
+        {4: 5},
+        "6",
+        b"7",
+        range(8, 9),
+        iter([9]),
+        {10: 1}.items(),
+        enumerate("x"),
+        zip([1], [2]),
+    ):
         for value in source:
             log.append(value)
 
@@ -205,7 +217,8 @@ def assert_without_message(log):
 def long_jumps(log):
     """A body long enough that its jumps need EXTENDED_ARG."""
     lines = "\n".join(f"        x = (x * 3 + {i}) % 1009 if x != {i} else x + 1" for i in range(120))
-    source = f"def f(x):\n    for i in range(3):\n        if x < 0: break\n{lines}\n    else:\n        return x\n    return -x\n"
+    loop = f"    for i in range(3):\n        if x < 0: break\n{lines}\n    else:\n        return x\n"
+    source = f"def f(x):\n{loop}    return -x\n"
     namespace = {}
     exec(source, namespace)
     return namespace["f"](1), namespace["f"](-5)
@@ -227,7 +240,15 @@ def large_displays(log):
 
 
 def display_errors(log):
-    cases = [lambda: [*5], lambda: {**5}, lambda: {**[1]}, lambda: {*None}, lambda: {[]: 1}, lambda: {[]}, lambda: (*1,)]
+    cases = [
+        lambda: [*5],
+        lambda: {**5},
+        lambda: {**[1]},
+        lambda: {*None},
+        lambda: {[]: 1},
+        lambda: {[]},
+        lambda: (*1,),
+    ]
     for case in cases:
         try:
             case()

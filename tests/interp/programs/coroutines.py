@@ -567,4 +567,8 @@ def thrown_error_leaves_async_for(log):
             log.append("handler")
             return await _Wait("again")
 
-    return [_drive(log, top(_Wait("body")), "x", KeyError("thrown")), _drive(log, top(_Wait("b")), "y", "z"), _drive(log, top(5), "w")]
+    return [
+        _drive(log, top(_Wait("body")), "x", KeyError("thrown")),
+        _drive(log, top(_Wait("b")), "y", "z"),
+        _drive(log, top(5), "w"),
+    ]

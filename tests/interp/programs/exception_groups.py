@@ -3,7 +3,9 @@
 
 
 def _make_group():
-    return ExceptionGroup("outer", [ValueError(1), KeyError("k"), ExceptionGroup("inner", [ValueError(2), TypeError("t")])])
+    return ExceptionGroup(
+        "outer", [ValueError(1), KeyError("k"), ExceptionGroup("inner", [ValueError(2), TypeError("t")])]
+    )
 
 
 def _shape(error):

@@ -6,7 +6,7 @@ import datetime
 
 def simple(log):
     name, n, f = "x", 42, 3.14159
-    return f"{name}", f"{n} and {f}", f"", f"{{{n}}}", f"{n!r}{name!r}{name!s}{'é'!a}", f"a" "b" f"{n}"
+    return f"{name}", f"{n} and {f}", f"", f"{{{n}}}", f"{n!r}{name!r}{name!s}{'é'!a}", f"ab{n}"
 
 
 def format_specs(log):
@@ -63,7 +63,18 @@ def format_protocol(log):
             return "répr"
 
     m = Money(5)
-    return f"{m}", f"{m:EUR}", f"{m!s}", f"{m!r:>6}", f"{m!a}", f"{m=}", str(m), repr([m]), format(m, "x"), "{:y} {!r}".format(m, m)
+    return (
+        f"{m}",
+        f"{m:EUR}",
+        f"{m!s}",
+        f"{m!r:>6}",
+        f"{m!a}",
+        f"{m=}",
+        str(m),
+        repr([m]),
+        format(m, "x"),
+        "{:y} {!r}".format(m, m),
+    )
 
 
 def format_errors(log):
@@ -98,8 +109,7 @@ def format_errors(log):
 def multi_line(log):
     a, b = 1, 2
     text = f"""first {a}
-second {b
-        + 1}
+second {b + 1}
 third {a!r:>{b + 1}}"""
     return text.splitlines()
 
@@ -108,7 +118,13 @@ def percent_and_format(log):
     log.append("%s %r %5.1f %x %% %c" % ("s", "r", 2.55, 255, "c"))
     log.append("%(k)s-%(n)03d" % {"k": "v", "n": 7})
     log.append("{0}{1}{0} {k[x]} {o.real}".format("a", "b", k={"x": 1}, o=5))
-    for action in (lambda: "%s" % (1, 2), lambda: "%s %s" % 1, lambda: "{}".format(), lambda: "%d" % "a", lambda: "%(k)s" % {}):
+    for action in (
+        lambda: "%s" % (1, 2),
+        lambda: "%s %s" % 1,
+        lambda: "{}".format(),
+        lambda: "%d" % "a",
+        lambda: "%(k)s" % {},
+    ):
         try:
             action()
         except (TypeError, IndexError, KeyError, ValueError) as e:

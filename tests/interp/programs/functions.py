@@ -368,9 +368,27 @@ def call_to_builtins_of_each_kind(log):
     text, items = "a,b", [3, 1, 2]
     items.sort(reverse=True)
     log.append((text.split(","), text.split(sep=","), str.upper(text), items.copy(), items.index(1)))
-    log.append((dict.fromkeys("ab", 0), int.from_bytes(b"\x01\x00", "big"), (5).__add__(3), int.__add__(5, 3), [].__len__()))
-    log.append((type("T", (), {"x": 1}).x, isinstance(1, (str, int)), max(1, 5, 3), max([1, 5], key=lambda x: -x), sorted(items)))
-    return str(1), str(b"x", "ascii"), tuple("ab"), type(1), type("a") is str, print("printed", end="."), list(zip("ab", [1, 2]))
+    log.append(
+        (dict.fromkeys("ab", 0), int.from_bytes(b"\x01\x00", "big"), (5).__add__(3), int.__add__(5, 3), [].__len__())
+    )
+    log.append(
+        (
+            type("T", (), {"x": 1}).x,
+            isinstance(1, (str, int)),
+            max(1, 5, 3),
+            max([1, 5], key=lambda x: -x),
+            sorted(items),
+        )
+    )
+    return (
+        str(1),
+        str(b"x", "ascii"),
+        tuple("ab"),
+        type(1),
+        type("a") is str,
+        print("printed", end="."),
+        list(zip("ab", [1, 2])),
+    )
 
 
 def descriptors_called_directly(log):

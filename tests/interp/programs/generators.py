@@ -69,7 +69,13 @@ def throw_forms(log):
         except Exception as e:
             yield type(e).__name__, e.args
 
-    for args in ((ValueError,), (ValueError("v"),), (ValueError, "text"), (ValueError, (1, 2)), (ValueError, ValueError("i"))):
+    for args in (
+        (ValueError,),
+        (ValueError("v"),),
+        (ValueError, "text"),
+        (ValueError, (1, 2)),
+        (ValueError, ValueError("i")),
+    ):
         g = gen()
         next(g)
         log.append(g.throw(*args))

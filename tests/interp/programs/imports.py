@@ -165,7 +165,12 @@ def relative_imports(log):
     package.child = child
     with _Installed(package, child):
         namespace = {"__package__": "fake_rel", "__name__": "fake_rel.main"}
-        exec("from . import child, top\nfrom .child import value\nfrom .. import above" if False else "from . import child, top\nfrom .child import value", namespace)
+        exec(
+            "from . import child, top\nfrom .child import value\nfrom .. import above"
+            if False
+            else "from . import child, top\nfrom .child import value",
+            namespace,
+        )
         log.append((namespace["value"], namespace["top"]))
         for source, names in (
             ("from .. import above", {"__package__": "fake_rel"}),

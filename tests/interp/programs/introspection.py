@@ -35,7 +35,9 @@ def frame_attributes(log):
     def f(a, b=2):
         c = a + b
         frame = sys._getframe()
-        log.append((frame.f_code is f.__code__, frame.f_globals is globals(), frame.f_builtins["len"] is len, frame.f_trace))
+        log.append(
+            (frame.f_code is f.__code__, frame.f_globals is globals(), frame.f_builtins["len"] is len, frame.f_trace)
+        )
         log.append(sorted(frame.f_locals))
         first = frame.f_lineno
         second = sys._getframe().f_lineno
@@ -197,7 +199,13 @@ def code_object_replaced(log):
         return c
 
     renamed = f.__code__.replace(co_name="renamed", co_consts=f.__code__.co_consts)
-    log.append((renamed.co_name, renamed == f.__code__, eval(f.__code__.replace(co_argcount=0, co_nlocals=3)) if False else None))
+    log.append(
+        (
+            renamed.co_name,
+            renamed == f.__code__,
+            eval(f.__code__.replace(co_argcount=0, co_nlocals=3)) if False else None,
+        )
+    )
     g = type(f)(renamed, globals(), "g", (4,))
     return g(3), g.__name__, g.__code__.co_varnames
 
@@ -232,10 +240,7 @@ def frame_line_number_in_multi_line_statement(log):
     lines = [
         line() - start,
         line() - start,
-        (
-            line()
-            - start
-        ),
+        (line() - start),
     ]
     return lines
 

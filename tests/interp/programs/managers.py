@@ -79,7 +79,7 @@ def truth_of_exit_result_raises(log):
 
 
 def several_managers(log):
-    with _Manager(log, "a") as a, _Manager(log, "b", suppress=True) as b, (_Manager(log, "c")) as c:
+    with _Manager(log, "a") as a, _Manager(log, "b", suppress=True) as b, _Manager(log, "c") as c:
         log.append((a, b, c))
         raise ValueError("inner")
     with (

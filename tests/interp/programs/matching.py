@@ -156,7 +156,15 @@ def mapping_patterns(log):
                 return "any mapping"
         return "no mapping"
 
-    values = ({"kind": "circle", "r": 2, "z": 0}, {"kind": "square", "side": 1}, {1: 0, "k": {"nested": [7]}}, {1: "x"}, {}, [], None)
+    values = (
+        {"kind": "circle", "r": 2, "z": 0},
+        {"kind": "square", "side": 1},
+        {1: 0, "k": {"nested": [7]}},
+        {1: "x"},
+        {},
+        [],
+        None,
+    )
     return [what(v) for v in values]
 
 
@@ -233,7 +241,23 @@ def class_patterns(log):
                 return "never"
         return None
 
-    values = (_Point(0, 0), _Point(0, 3), _Point(3, 0), Sub(1, 2), _Point(1, 2), "s", b"b", 9, 3, True, 1.5, [4], [], {"k": "v"}, {})
+    values = (
+        _Point(0, 0),
+        _Point(0, 3),
+        _Point(3, 0),
+        Sub(1, 2),
+        _Point(1, 2),
+        "s",
+        b"b",
+        9,
+        3,
+        True,
+        1.5,
+        [4],
+        [],
+        {"k": "v"},
+        {},
+    )
     return [what(v) for v in values]
 
 
@@ -326,7 +350,16 @@ def match_args_errors(log):
             case thing():
                 pass
 
-    for case in (not_tuple, not_strings, doubled, doubled_by_keyword, too_many, none_accepted, too_many_builtin, not_a_class):
+    for case in (
+        not_tuple,
+        not_strings,
+        doubled,
+        doubled_by_keyword,
+        too_many,
+        none_accepted,
+        too_many_builtin,
+        not_a_class,
+    ):
         try:
             log.append(case())
         except TypeError as e:
@@ -423,7 +456,7 @@ def subject_forms(log):
     match *[1, 2], 3:
         case [*everything]:
             log.append(everything)
-    match (walrus := len(log)):
+    match walrus := len(log):
         case 4:
             return "four", walrus
         case n:

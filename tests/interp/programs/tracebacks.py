@@ -1,6 +1,7 @@
-"""Where errors are said to be: lines and columns of multi-line and nested expressions, decorators, calls and handlers."""
+"""Where errors are said to be: lines and columns of long and nested expressions, decorators, calls and handlers."""
 # ruff: noqa
-# fmt: off: the layout over several lines is what is tested here.
+# The layout over several lines is what is tested here.
+# fmt: off
 
 import sys
 import traceback

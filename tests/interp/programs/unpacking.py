@@ -66,7 +66,18 @@ def too_few_and_too_many(log):
         return d
 
     for f in (two, three_or_more):
-        for source in ((), (1,), [1], [1, 2, 3], "abc", {1}, {1: 2, 3: 4, 5: 6}, range(5), iter([1]), (x for x in "xyz")):
+        for source in (
+            (),
+            (1,),
+            [1],
+            [1, 2, 3],
+            "abc",
+            {1},
+            {1: 2, 3: 4, 5: 6},
+            range(5),
+            iter([1]),
+            (x for x in "xyz"),
+        ):
             try:
                 log.append(f(source))
             except ValueError as e:
