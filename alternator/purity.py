@@ -5,11 +5,13 @@ A function that is in no row cannot run while tracing.
 
 from __future__ import annotations
 
+import _abc
 import collections
 import functools
 import itertools
 import math
 import operator
+import sys
 import types
 
 
@@ -35,13 +37,17 @@ def make_rows() -> dict[str, list]:
             *(operator.index, operator.neg, operator.not_, operator.truth),
             *(torch.is_grad_enabled, torch._C._get_tracing_state, torch._C._is_torch_function_enabled),
             torch._C._is_torch_function_mode_enabled,
+            *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
             torch._C._is_torch_function_all_disabled,
             torch._C._len_torch_function_stack,
             *(property, classmethod, staticmethod),
+            torch._C._log_api_usage_once,  # counts for the vendor, no effect for the program
         ],
+        "identity": [id],
         "shallow": [
             *(tuple, list, dict, set, frozenset, enumerate, zip, map, filter, reversed, iter, sum),
             *methods(dict, "items", "keys", "values", "copy", "__iter__", "__len__"),
+            *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
             *methods(list, "copy", "index", "count", "__iter__"),
             *methods(tuple, "index", "count", "__iter__", "__new__", "__getnewargs__"),
             *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
@@ -51,6 +57,7 @@ def make_rows() -> dict[str, list]:
         "deep": [min, max, sorted, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, str],
         "length": [len],
         "truth": [any, all],
+        "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
         "type_test": [isinstance, issubclass, callable, type],
         "get_attr": [getattr, hasattr, object.__getattribute__],
         "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
@@ -65,7 +72,7 @@ def make_rows() -> dict[str, list]:
         ],
         "advance": [next],
         "torch": list(find_torch_functions()),
-        "setting": [],
+        "setting": [sys.getrecursionlimit],
     }
 
 
@@ -80,12 +87,19 @@ def find_torch_functions():
     # Factories are overridable by modes, though not by arguments.
     candidates += [getattr(torch, name) for name in FACTORIES if hasattr(torch, name)]
     candidates += [torch._C._set_grad_enabled]
+    # get_overridable_functions() leaves some out that its tests cannot call; torch dispatches them all the same.
+    for space in (torch._C.TensorBase, torch._C._VariableFunctionsClass, torch._C._nn, torch._C._fft, torch._C._linalg):
+        candidates += [getattr(space, name) for name in vars(space) if not name.startswith("_") and name not in UNDISPATCHED]
+    candidates += [getattr(torch, name) for name in vars(torch._C._VariableFunctionsClass) if hasattr(torch, name)]
+    kinds = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)
     for function in candidates:
-        is_c = isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))
-        if is_c and id(function) not in seen:
+        if isinstance(function, kinds) and id(function) not in seen:
             seen.add(id(function))
             yield function
 
+
+# Methods of tensors that do not pass through the dispatch of overridable functions.
+UNDISPATCHED = {"as_subclass"}
 
 FACTORIES = [
     *("arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "logspace", "ones"),

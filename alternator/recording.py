@@ -45,6 +45,9 @@ class Tracer:
         self.inputs = {}  # number -> (real tensor, its fake, name)
         self.fakes = {}  # id of a fake -> the fake: alive as long as the trace
         self.outputs = []
+        self.was_compiling = torch.compiler._is_compiling_flag
+        torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
+        self.versions = {}  # number of an input -> the version of its fake when it came in
 
     # ---- While tracing -----------------------------------------------------------------------------------------
 
@@ -94,6 +97,7 @@ class Tracer:
                 raise Unsupported(f"a tensor of class {type(value).__name__}, layout {value.layout}")
             fake = self.mode.from_tensor(value, static_shapes=True)
             self.inputs[number] = (value, fake, name)
+            self.versions[number] = fake._version
         return self.inputs[number][1]
 
     def name_target(self, func, name, args, kwargs):
@@ -134,6 +138,12 @@ class Tracer:
                 return number
         self.outputs.append(tensor)
         return len(self.outputs) - 1
+
+    def end(self):
+        torch.compiler._is_compiling_flag = self.was_compiling
+
+    def mutates_inputs(self):
+        return any(self.inputs[number][1]._version != version for number, version in self.versions.items())
 
     # ---- Afterwards --------------------------------------------------------------------------------------------
 

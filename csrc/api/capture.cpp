@@ -191,7 +191,7 @@ PyObject* set_up(PyObject*, PyObject* args) {
     return nullptr;
   }
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
-  if (!record::fill_purity_table(rows)) {
+  if (!record::fill_purity_table(rows) || !record::prepare_rules()) {
     return nullptr;
   }
   Py_RETURN_NONE;

@@ -6,10 +6,21 @@ namespace alternator::exits {
 
 using source::Sort;
 
-std::optional<ExitProgram> ExitWriter::write(PyObject* value) {
+std::optional<ExitProgram> ExitWriter::write(PyObject* value, const journal::Journal& journal) {
   program_.result = add(value);
   if (program_.result < 0) {
     return std::nullopt;
+  }
+  for (const journal::Place& place : journal.places()) {
+    PyObject* now = journal::Journal::current(place);
+    if (now == place.old.get()) {
+      continue;  // as it was; what was there is guarded
+    }
+    int step = now != nullptr ? add(now) : -1;
+    if (now != nullptr && step < 0) {
+      return std::nullopt;
+    }
+    program_.effects.push_back({place.kind, node_of_(place.owner.get()), place.key.clone(), step});
   }
   return std::move(program_);
 }
@@ -114,9 +125,12 @@ bool ExitWriter::add_dict_items(PyObject* dict, std::vector<int>* items) {
 
 int ExitWriter::add_instance(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
-  bool plain = type->tp_basicsize == PyBaseObject_Type.tp_basicsize;
-  bool dict = PyDict_Check(value) && (type->tp_basicsize == PyDict_Type.tp_basicsize || PyODict_Check(value));
-  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !py::has_managed_dict(type) || !(plain || dict)) {
+  // Nothing but the base's own fields, a dict and a list of weak references.
+  Py_ssize_t size = type->tp_basicsize - (type->tp_weaklistoffset > 0 ? static_cast<Py_ssize_t>(sizeof(PyObject*)) : 0);
+  bool plain = size == PyBaseObject_Type.tp_basicsize;
+  bool dict = PyDict_Check(value) && (size == PyDict_Type.tp_basicsize || PyODict_Check(value));
+  bool attributes_known = py::has_managed_dict(type) || PyODict_Check(value);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !attributes_known || !(plain || dict)) {
     return refuse(value);  // slots or C data
   }
   Step step{StepKind::Instance};
@@ -218,7 +232,13 @@ Ref<> run_exit(const ExitProgram& program, const std::vector<PyObject*>& slots, 
     }
     made.push_back(std::move(value));
   }
-  return std::move(made[program.result]);
+  for (const Effect& effect : program.effects) {
+    PyObject* value = effect.step >= 0 ? made[effect.step].get() : nullptr;
+    if (!journal::write_place(effect.kind, slots[effect.node], effect.key.get(), value)) {
+      return nullptr;
+    }
+  }
+  return made[program.result].clone();
 }
 
 }  // namespace alternator::exits

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "journal/journal.h"
 #include "source/value.h"
 
 namespace alternator::exits {
@@ -36,18 +37,27 @@ struct Step {
   std::vector<int> items;  // Instance of a dict: keys and values by turns
 };
 
+// A write to an object from outside, done when the values are made.
+struct Effect {
+  journal::PlaceKind kind;
+  int node;
+  Ref<> key;
+  int step;  // the value; -1: the place is deleted
+};
+
 struct ExitProgram {
   std::vector<Step> steps;
   int result = -1;
+  std::vector<Effect> effects;  // in the order of the first writes
 };
 
-// Writes the program for a value. `node_of` tells the node of an object from outside (-1: none), `output_of` the output of
+// Writes the program for a value and for what the journal says was written. `node_of` tells the node of an object from outside (-1: none), `output_of` the output of
 // the graph that a tensor is (-1: none). Empty, with a reason, if something in the value cannot be rebuilt.
 class ExitWriter {
  public:
   ExitWriter(std::function<int(PyObject*)> node_of, std::function<int(PyObject*)> output_of)
       : node_of_(std::move(node_of)), output_of_(std::move(output_of)) {}
-  std::optional<ExitProgram> write(PyObject* value);
+  std::optional<ExitProgram> write(PyObject* value, const journal::Journal& journal);
   const std::string& reason() const { return reason_; }
 
  private:
@@ -66,7 +76,8 @@ class ExitWriter {
   std::string reason_;
 };
 
-// Runs the program. `outputs` is the tuple that the graph returned. Null with an exception set.
+// Runs the program: makes the values, then does the effects. `outputs` is the tuple that the graph returned. Null with an
+// exception set.
 Ref<> run_exit(const ExitProgram& program, const std::vector<PyObject*>& slots, PyObject* outputs);
 
 }  // namespace alternator::exits

@@ -36,6 +36,14 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
       return PyCell_GET(parent);
     case Kind::Slot:
       return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
+    case Kind::MethodPart:
+      *valid = Py_IS_TYPE(parent, &PyMethod_Type);
+      return !*valid ? nullptr : guard.index == 0 ? PyMethod_GET_FUNCTION(parent) : PyMethod_GET_SELF(parent);
+    case Kind::Annotations: {
+      PyObject* dict = PyFunction_GetAnnotations(parent);
+      PyErr_Clear();
+      return dict;
+    }
     case Kind::InstanceDict: {
       PyObject* dict = PyObject_GenericGetDict(parent, nullptr);
       *valid = dict != nullptr;
@@ -100,6 +108,11 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
       return parent != (*slots)[guard.child];
     case Kind::TypeVersion:
       return py::current_type_version(reinterpret_cast<PyTypeObject*>(parent)) == static_cast<uint32_t>(guard.index);
+    case Kind::CAttribute: {
+      Ref<> now = steal(PyObject_GetAttr(parent, guard.key.get()));
+      PyErr_Clear();
+      return now && source::same_primitive(now.get(), guard.value.get());
+    }
     case Kind::Setting: {
       Ref<> now = steal(PyObject_CallNoArgs(guard.key.get()));
       PyErr_Clear();
@@ -204,6 +217,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
     case Kind::FunctionParts:
     case Kind::TypeVersion:
     case Kind::Setting:
+    case Kind::CAttribute:
       return what + "changed";
     case Kind::Distinct:
       return what + "no longer holds";

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "interp/hook.h"
 #include "interp/machine.h"
 #include "interp/op_build.h"
 #include "interp/op_call.h"
@@ -169,6 +170,8 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
   m.value = nullptr;
   m.oparg = 0;
   m.observed = kObserved;
+  m.opaque = false;
+  [[maybe_unused]] ThreadMode mode_around_opaque;
   if (ALTERNATOR_UNLIKELY(!py::enter_recursion(ts))) {
     m.frame = entry;
     goto leave;
@@ -203,12 +206,21 @@ observe:
   if constexpr (kObserved) {
     // KW_NAMES, PRECALL and CALL are one step: the names are no part of the frame.
     if (m.kwnames == nullptr) {
+      if (m.opaque) {
+        m.opaque = false;
+        thread_mode = mode_around_opaque;
+      }
       ALTERNATOR_CHECK(
           m.sp - py::stack_base(m.frame) == stack_shape(m.code(), static_cast<int>(m.next - m.first)).depth,
           "the value stack has the depth that the stack effects of opcode.def give");
       Position position{ts, m.frame, entry, m.next, m.sp};
-      if (observer->before_instruction(position) == Verdict::Abandon) {
+      Verdict verdict = observer->before_instruction(position);
+      if (verdict == Verdict::Abandon) {
         goto abandon;
+      }
+      if (verdict == Verdict::Opaque) {
+        m.opaque = true;
+        mode_around_opaque = std::exchange(thread_mode, ThreadMode());
       }
     }
     DISPATCH_UNOBSERVED();
@@ -249,6 +261,12 @@ enter:
   DISPATCH();
 
 error:
+  if constexpr (kObserved) {
+    if (m.opaque) {
+      m.opaque = false;
+      thread_mode = mode_around_opaque;
+    }
+  }
   m.kwnames = nullptr;
   if (ALTERNATOR_UNLIKELY(!PyErr_Occurred())) {
     PyErr_SetString(PyExc_SystemError, "error return without exception set");

@@ -47,6 +47,7 @@ struct Machine {
   PyObject* value;     // with Flow::Return and Flow::Yield, owned
   int oparg;
   bool observed;
+  bool opaque;  // the call that runs is opaque to the observer: no frame is entered here
 
   ALTERNATOR_INLINE void push(PyObject* object) { *sp++ = object; }
   ALTERNATOR_INLINE void push_shared(PyObject* object) {

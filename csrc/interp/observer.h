@@ -17,6 +17,7 @@ struct Position {
 
 enum class Verdict {
   Go,
+  Opaque,   // a call: let what it calls run natively and unobserved, as one step
   Abandon,  // leave all frames of this activation at once, without running handlers
 };
 

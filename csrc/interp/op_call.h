@@ -64,7 +64,7 @@ ALTERNATOR_INLINE Flow op_CALL(Machine& m) {
   PyObject** arguments = m.sp - total;
   PyObject* callable = arguments[-1];
   int positional = total - (kwnames ? static_cast<int>(PyTuple_GET_SIZE(kwnames)) : 0);
-  if (Py_IS_TYPE(callable, &PyFunction_Type) && can_enter_here(m.ts)) {
+  if (Py_IS_TYPE(callable, &PyFunction_Type) && can_enter_here(m.ts) && !m.opaque) {
     auto* function = reinterpret_cast<PyFunctionObject*>(callable);
     py::Frame* callee = bind_call(m.ts, function, arguments, positional, kwnames);
     if (ALTERNATOR_LIKELY(callee != nullptr)) {
@@ -110,7 +110,7 @@ ALTERNATOR_INLINE Flow op_CALL_FUNCTION_EX(Machine& m) {
   PyObject* callable = base[0];
   PyObject* args = base[1];
   PyObject* kwargs = has_kwargs ? base[2] : nullptr;
-  if (can_enter_here(m.ts)) {
+  if (can_enter_here(m.ts) && !m.opaque) {
     py::Frame* callee = bind_star_call(m.ts, callable, args, kwargs);
     if (callee != nullptr) {
       // CPython keeps the arguments alive until the call ends; so they stay on the stack (drop_star_arguments()).

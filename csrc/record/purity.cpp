@@ -1,6 +1,5 @@
 #include "record/purity.h"
 
-#include <cstring>
 #include <unordered_map>
 
 namespace alternator::record {
@@ -8,7 +7,7 @@ namespace {
 
 std::unordered_map<const void*, Purity> table;
 
-constexpr const char* kNames[] = {"values",  "shallow", "deep",   "length", "truth",   "type_test", "get_attr",
+constexpr const char* kNames[] = {"values",  "identity", "shallow", "deep",   "length", "truth",   "registry", "type_test", "get_attr",
                                   "set_attr", "get_item", "update", "advance", "torch", "setting"};
 
 // The C function behind a callable; for a type, the type itself. Null if there is none.
@@ -24,7 +23,7 @@ const void* key_of(PyObject* callable) {
     // Slots share wrapper functions and implementations; the pair is told by the descriptor, which types keep.
     return callable;
   }
-  if (std::strcmp(type->tp_name, "method-wrapper") == 0) {
+  if (is_method_wrapper(callable)) {
     Ref<> objclass = steal(PyObject_GetAttrString(callable, "__objclass__"));
     Ref<> name = steal(PyObject_GetAttrString(callable, "__name__"));
     PyErr_Clear();
@@ -39,6 +38,8 @@ const void* key_of(PyObject* callable) {
 }
 
 }  // namespace
+
+bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 
 bool fill_purity_table(PyObject* rows) {
   table.clear();

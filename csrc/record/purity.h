@@ -10,10 +10,12 @@ namespace alternator::record {
 
 enum class Purity : uint8_t {
   Values,    // reads the arguments themselves: primitives, identity
+  Identity,  // id: of an object that is watched by identity
   Shallow,   // reads what the arguments hold
   Deep,      // reads whatever can be reached from the arguments
   Length,    // len
   Truth,     // bool, any, all
+  Registry,  // what isinstance asks of an abstract class: the same, and the registered classes
   TypeTest,  // isinstance, issubclass, callable, type(x)
   GetAttr,   // getattr, hasattr, object.__getattribute__
   SetAttr,   // setattr, delattr, object.__setattr__: the first argument must be fresh
@@ -26,6 +28,9 @@ enum class Purity : uint8_t {
 
 // Fills the table: {name of the purity: iterable of callables}. False with an exception set.
 bool fill_purity_table(PyObject* rows);
+
+// A slot of a type, bound to an object: object().__str__.
+bool is_method_wrapper(PyObject* callable);
 
 // What is known of a callable that is no Python function; empty if nothing.
 std::optional<Purity> purity_of(PyObject* callable);

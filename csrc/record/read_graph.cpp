@@ -31,7 +31,7 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
     case Kind::CellContents:
       return parent;
     case Kind::InstanceDict:
-      return parent + ".__dict__";
+      return parent;  // its items read as the instance's attributes
     default:
       return parent;
   }
@@ -184,6 +184,19 @@ void ReadGraph::read_tensor(int node, std::unique_ptr<tensor::Facts> facts) {
     guard.facts = facts.get();
     list_.facts.push_back(std::move(facts));
     list_.guards.push_back(std::move(guard));
+  }
+}
+
+void ReadGraph::read_distinct_from_all(PyObject* object) {
+  int node = node_of(object);
+  std::vector<int> others;
+  for (const auto& [other, index] : nodes_) {
+    if (index != node && Py_TYPE(other) == Py_TYPE(object)) {
+      others.push_back(index);
+    }
+  }
+  for (int other : others) {
+    read_distinct(node, other);
   }
 }
 

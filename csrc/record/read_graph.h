@@ -37,6 +37,8 @@ class ReadGraph {
   void read_function(PyObject* function);
   void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
+  // The object is written: no other object of its type may become the same one.
+  void read_distinct_from_all(PyObject* object);
 
   const std::string& name_of(int node) const { return list_.names[node]; }
   guard::GuardList take() { return std::move(list_); }

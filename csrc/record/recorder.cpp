@@ -1,6 +1,7 @@
 #include "record/recorder.h"
 
 #include "py/frame.h"
+#include "py/members.h"
 #include "py/opcode.h"
 
 namespace alternator::record {
@@ -38,6 +39,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     return Verdict::Abandon;
   }
   position_ = position;
+  opaque_ = false;
   const py::CodeUnit* at = position.instruction;
   if (at == py::first_instruction(position.frame->f_code)) {
     record_frame_start();
@@ -56,7 +58,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   } else {
     record(op, oparg);
   }
-  return ended_ ? Verdict::Abandon : Verdict::Go;
+  return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
 }
 
 // A function begins: what decides what it does, and the objects that its frame holds already.
@@ -92,6 +94,76 @@ void Recorder::record_frame_start() {
   }
 }
 
+void Recorder::read_place(int node, guard::Kind kind, PyObject* owner, PyObject* key, PyObject* value) {
+  if (!journal_.is_noted(owner, key)) {
+    graph_.read(node, kind, key, 0, value);
+  }
+}
+
+void Recorder::record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key) {
+  int node = graph_.node_of(owner);
+  if (node < 0) {
+    return;  // fresh
+  }
+  if (journal_.is_noted(owner, key)) {
+    return;
+  }
+  // What was there is watched: an exit that leaves it as it was has nothing to do, and a new key keeps its place.
+  bool known = true;
+  switch (kind) {
+    case journal::PlaceKind::Attribute:
+      graph_.read(node, guard::Kind::OwnAttribute, key, 0, py::own_attribute(owner, key, &known));
+      break;
+    case journal::PlaceKind::DictItem:
+      graph_.read(node, guard::Kind::DictItem, key, 0, py::dict_item(owner, key));
+      break;
+    case journal::PlaceKind::Cell:
+      graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(owner));
+      break;
+  }
+  if (!known || !journal_.note(kind, owner, key)) {
+    abort(AbortReason::WriteOutside, std::string("an object of type ") + Py_TYPE(owner)->tp_name);
+  }
+}
+
+void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool deletes) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (source::is_tensor(object)) {
+    return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+  }
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (!graph_.is_outside(object) && source::sort_of(object) != source::Sort::Pinned) {
+    return;  // fresh
+  }
+  static PyObject* const setattr = PyUnicode_InternFromString("__setattr__");
+  PyObject* python_setattr = _PyType_Lookup(type, setattr);
+  if (!deletes && type->tp_setattro != PyObject_GenericSetAttr && python_setattr != nullptr &&
+      PyFunction_Check(python_setattr)) {
+    graph_.note_class_value(type, setattr, python_setattr);
+    return;  // Python code, which the loop runs
+  }
+  record_generic_attribute_write(object, name, deletes);
+}
+
+void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  bool data = descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr;
+  if (data && Py_TYPE(descriptor) == &PyProperty_Type) {
+    graph_.note_class_value(type, name, descriptor);
+    return;  // Python code
+  }
+  if (!graph_.is_outside(object) && source::sort_of(object) != source::Sort::Pinned) {
+    return;
+  }
+  if (deletes || data || source::sort_of(object) != source::Sort::Object || !py::has_managed_dict(type)) {
+    return abort(AbortReason::WriteOutside, std::string("an object of type ") + type->tp_name);
+  }
+  record_write(journal::PlaceKind::Attribute, object, name);
+}
+
 bool Recorder::require_fresh(PyObject* object) {
   source::Sort sort = source::sort_of(object);
   if (graph_.is_outside(object) || sort == source::Sort::Pinned) {
@@ -101,7 +173,44 @@ bool Recorder::require_fresh(PyObject* object) {
   return true;
 }
 
+namespace {
+
+// The operands that decide who executes an instruction: with a tensor among them, torch's own code does.
+int count_deciding_operands(Op op) {
+  switch (op) {
+    case Op::kBINARY_OP:
+    case Op::kCOMPARE_OP:
+    case Op::kBINARY_SUBSCR:
+    case Op::kCONTAINS_OP:
+    case Op::kSTORE_SUBSCR:
+      return 2;
+    case Op::kUNARY_NEGATIVE:
+    case Op::kUNARY_POSITIVE:
+    case Op::kUNARY_INVERT:
+    case Op::kUNARY_NOT:
+    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
+    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
+    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
+    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
+    case Op::kJUMP_IF_FALSE_OR_POP:
+    case Op::kJUMP_IF_TRUE_OR_POP:
+    case Op::kLOAD_ATTR:
+    case Op::kLOAD_METHOD:
+    case Op::kGET_ITER:
+    case Op::kUNPACK_SEQUENCE:
+    case Op::kUNPACK_EX:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 void Recorder::record(Op op, int oparg) {
+  for (int i = 1; i <= count_deciding_operands(op); ++i) {
+    opaque_ = opaque_ || source::is_tensor(peek(i));
+  }
   switch (op) {
     case Op::kLOAD_FAST:
       if (position_.frame == base_ && oparg < static_cast<int>(entry_locals_.size()) &&
@@ -118,38 +227,39 @@ void Recorder::record(Op op, int oparg) {
     case Op::kLOAD_DEREF: {
       PyObject* cell = position_.frame->localsplus[oparg];
       if (int node = graph_.node_of(cell); node >= 0) {
-        graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(cell));
+        read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
       }
       return;
     }
     case Op::kSTORE_DEREF:
+      return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kDELETE_DEREF:
       require_fresh(position_.frame->localsplus[oparg]);
       return;
     case Op::kLOAD_GLOBAL:
       return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
+      graph_.add_constant(position_.frame->f_globals, "G");
+      return record_write(journal::PlaceKind::DictItem, position_.frame->f_globals, name_at(oparg));
     case Op::kDELETE_GLOBAL:
-      return abort(AbortReason::WriteOutside, "a global variable");
+      return abort(AbortReason::WriteOutside, "a global variable is deleted");
     case Op::kLOAD_ATTR:
     case Op::kLOAD_METHOD:
       return record_attribute(peek(1), name_at(oparg));
     case Op::kSTORE_ATTR:
     case Op::kDELETE_ATTR:
-      if (source::is_tensor(peek(1))) {
-        return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
-      }
-      if (require_fresh(peek(1)) && !graph_.read_type(Py_TYPE(peek(1)))) {
-        abort(AbortReason::UnknownRead, "a class");
-      }
-      return;
+      return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
     case Op::kBINARY_SUBSCR:
       return record_item(peek(2), peek(1));
     case Op::kSTORE_SUBSCR:
     case Op::kDELETE_SUBSCR:
-      if (!source::is_tensor(peek(2))) {
-        require_fresh(peek(2));
+      if (source::is_tensor(peek(2))) {
+        return;
       }
+      if (op == Op::kSTORE_SUBSCR && PyDict_CheckExact(peek(2)) && PyUnicode_CheckExact(peek(1))) {
+        return record_write(journal::PlaceKind::DictItem, peek(2), peek(1));
+      }
+      require_fresh(peek(2));
       return;
     case Op::kBINARY_OP:
       return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);

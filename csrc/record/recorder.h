@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "interp/observer.h"
+#include "journal/journal.h"
 #include "record/purity.h"
 #include "record/read_graph.h"
 
@@ -35,6 +36,7 @@ class Recorder : public interp::Observer {
   PyObject* result() const { return result_.get(); }
 
   ReadGraph& graph() { return graph_; }
+  journal::Journal& journal() { return journal_; }
   // The operator that the instruction in progress stands for, if it is one: its name in the module `operator`, and its
   // operands. Null if it is none.
   Ref<> current_operator() const;
@@ -48,7 +50,8 @@ class Recorder : public interp::Observer {
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
   void record_super(PyObject* super, PyObject* name);
-  void record_instance_attribute(PyObject* object, PyObject* name);
+  // `generic`: by object.__getattribute__ itself, whatever the class says.
+  void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
   void record_global(PyObject* name);
   void record_item(PyObject* container, PyObject* key);
   void record_contents(PyObject* container);
@@ -63,11 +66,27 @@ class Recorder : public interp::Observer {
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_class_call(PyObject* type);
+  void record_method_parts(PyObject* method);
   void record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs);
   void record_import(PyObject* name, PyObject* level);
 
+  // A write to a place of an object. If the object is from outside the place is journaled, or the trace ends.
+  void record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key);
+  void record_attribute_write(PyObject* object, PyObject* name, bool deletes);
+  void record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes);
+  // Reads through the graph what the trace itself did not write.
+  void read_place(int node, guard::Kind kind, PyObject* owner, PyObject* key, PyObject* value);
   // The object is one that the trace made, so that it may be changed; otherwise the trace ends.
   bool require_fresh(PyObject* object);
+  // The trace wrote to an attribute of this object: reads by other ways than the attribute cannot be told apart.
+  bool has_written(PyObject* object) const {
+    for (const journal::Place& place : journal_.places()) {
+      if (place.owner.get() == object) {
+        return true;
+      }
+    }
+    return false;
+  }
   PyObject* peek(int depth) const { return position_.stack_top[-depth]; }
   PyObject* name_at(int index) const { return PyTuple_GET_ITEM(position_.frame->f_code->co_names, index); }
 
@@ -77,9 +96,14 @@ class Recorder : public interp::Observer {
   std::vector<Ref<>> entry_locals_;
   interp::Position position_{};
   ReadGraph graph_;
+  journal::Journal journal_;
   Ref<> result_;
   bool ended_ = false;
+  bool opaque_ = false;  // the call that is recorded is to run as one step
   std::optional<Abort> abort_;
 };
+
+// Called once, before any trace. False with an exception set.
+bool prepare_rules();
 
 }  // namespace alternator::record

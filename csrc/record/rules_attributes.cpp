@@ -11,25 +11,8 @@ namespace {
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
-// The slot function of classes with a __getattr__ in Python; taken from a class made for the purpose.
-getattrofunc python_getattr_slot() {
-  static getattrofunc slot = [] {
-    Ref<> globals = steal(PyDict_New());
-    PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins());
-    Ref<> ran = steal(PyRun_String("class Probe:\n  def __getattr__(self, name): raise AttributeError(name)\n",
-                                   Py_file_input, globals.get(), globals.get()));
-    PyErr_Clear();
-    PyObject* probe = ran ? PyDict_GetItemString(globals.get(), "Probe") : nullptr;
-    // The first use may replace the slot by a faster one: look at a class after its slot was used.
-    if (probe != nullptr) {
-      Ref<> instance = steal(PyObject_CallNoArgs(probe));
-      Ref<> missing = steal(PyObject_GetAttrString(instance.get(), "missing"));
-      PyErr_Clear();
-    }
-    return probe != nullptr ? reinterpret_cast<PyTypeObject*>(probe)->tp_getattro : nullptr;
-  }();
-  return slot;
-}
+// The slot function of classes with a __getattr__ in Python.
+getattrofunc python_getattr_slot = nullptr;
 
 bool is_one_of(PyObject* name, std::initializer_list<const char*> names) {
   for (const char* one : names) {
@@ -42,6 +25,22 @@ bool is_one_of(PyObject* name, std::initializer_list<const char*> names) {
 
 }  // namespace
 
+bool prepare_rules() {
+  // Taken from a class made for the purpose, after a use: the first use may replace the slot by a faster one.
+  Ref<> globals = steal(PyDict_New());
+  if (!globals || PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()) < 0) {
+    return false;
+  }
+  Ref<> ran = steal(PyRun_String("class Probe:\n  def __getattr__(self, name): return None\nProbe().missing\n", Py_file_input,
+                                 globals.get(), globals.get()));
+  PyObject* probe = ran ? PyDict_GetItemString(globals.get(), "Probe") : nullptr;
+  if (probe == nullptr) {
+    return false;
+  }
+  python_getattr_slot = reinterpret_cast<PyTypeObject*>(probe)->tp_getattro;
+  return true;
+}
+
 void Recorder::record_global(PyObject* name) {
   PyObject* globals = position_.frame->f_globals;
   PyObject* builtins = position_.frame->f_builtins;
@@ -49,7 +48,10 @@ void Recorder::record_global(PyObject* name) {
     return abort(AbortReason::UnknownRead, "globals that are no plain dict");
   }
   PyObject* value = py::dict_item(globals, name);
-  graph_.read(graph_.add_constant(globals, "G"), Kind::DictItem, name, 0, value);
+  if (is_one_of(name, {"_is_compiling_flag"})) {
+    return;  // true in every trace, false when guards are checked
+  }
+  read_place(graph_.add_constant(globals, "G"), Kind::DictItem, globals, name, value);
   if (value == nullptr) {
     graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
   }
@@ -62,9 +64,24 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
   }
   if (source::is_tensor(object)) {
     if (_PyType_Lookup(type, name) == nullptr) {
-      abort(AbortReason::UnsupportedTorch, "a Python attribute of a tensor is read");
+      bool known = true;
+      int node = graph_.node_of(object);
+      PyObject* own = py::own_attribute(object, name, &known);
+      if (!known || (node < 0 && own != nullptr)) {
+        return abort(AbortReason::UnsupportedTorch, "a Python attribute of a tensor is read");
+      }
+      if (node >= 0) {
+        graph_.read(node, Kind::OwnAttribute, name, 0, own);
+      }
     }
     return;
+  }
+  if (Py_IS_TYPE(object, &PyMethod_Type)) {
+    record_method_parts(object);
+    // What a method does not have itself it takes from its function.
+    return is_one_of(name, {"__func__", "__self__", "__class__", "__call__", "__get__"})
+               ? void()
+               : record_attribute(PyMethod_GET_FUNCTION(object), name);
   }
   if (PyType_Check(object)) {
     return record_class_attribute(object, name);
@@ -79,13 +96,36 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
   if (PyFunction_Check(object)) {
     bool known = true;
     PyObject* own = py::own_attribute(object, name, &known);
-    if (own != nullptr || _PyType_Lookup(type, name) == nullptr) {
+    if ((own != nullptr || _PyType_Lookup(type, name) == nullptr) && !is_one_of(name, {"__module__"})) {
       if (int node = graph_.node_of(object); node >= 0) {
         graph_.read(node, Kind::OwnAttribute, name, 0, own);
       }
     } else if (is_one_of(name, {"__code__", "__defaults__", "__kwdefaults__", "__closure__"})) {
-      graph_.read_function(object);
-      abort(AbortReason::UnknownRead, "the inside of a function");
+      graph_.read_function(object);  // watches them by identity
+      Ref<> part = steal(PyObject_GetAttr(object, name));
+      PyErr_Clear();
+      if (part && source::sort_of(part.get()) != Sort::Primitive) {
+        graph_.add_constant(part.get(), "part of a function");
+      }
+    } else if (is_one_of(name, {"__name__", "__qualname__", "__doc__", "__module__"}) && graph_.is_outside(object)) {
+      Ref<> value = steal(PyObject_GetAttr(object, name));
+      PyErr_Clear();
+      if (!value || source::sort_of(value.get()) != Sort::Primitive) {
+        return abort(AbortReason::UnknownRead, "an attribute of a function");
+      }
+      graph_.read(graph_.node_of(object), Kind::CAttribute, name, 0, value.get());
+    } else if (is_one_of(name, {"__globals__", "__builtins__"})) {
+      Ref<> part = steal(PyObject_GetAttr(object, name));  // a function keeps its own
+      PyErr_Clear();
+      if (part) {
+        graph_.add_constant(part.get(), "G");
+      }
+    } else if (is_one_of(name, {"__annotations__"})) {
+      Ref<> made = steal(PyObject_GetAttr(object, name));  // makes the dict if there is none yet
+      PyErr_Clear();
+      if (int node = graph_.node_of(object); node >= 0 && made) {
+        graph_.read(node, Kind::Annotations, nullptr, 0, made.get());
+      }
     } else if (!is_one_of(name, {"__get__", "__call__", "__class__"})) {
       abort(AbortReason::UnknownRead, "an attribute of a function");
     }
@@ -94,7 +134,7 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
   if (sort == Sort::Pinned && !PyModule_Check(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
     return;  // C callables and descriptors do not change
   }
-  record_instance_attribute(object, name);
+  record_instance_attribute(object, name, false);
 }
 
 void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
@@ -139,20 +179,20 @@ void Recorder::record_super(PyObject* super, PyObject* name) {
   }
 }
 
-void Recorder::record_instance_attribute(PyObject* object, PyObject* name) {
+void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool generic) {
   PyTypeObject* type = Py_TYPE(object);
   int node = graph_.node_of(object);
   static PyObject* const getattribute = interned("__getattribute__");
   static PyObject* const getattr = interned("__getattr__");
   bool module = PyModule_Check(object) && type->tp_getattro == PyModule_Type.tp_getattro;
   PyObject* hook = _PyType_Lookup(type, getattr);
-  if (type->tp_getattro != PyObject_GenericGetAttr && !module) {
+  if (type->tp_getattro != PyObject_GenericGetAttr && !module && !generic) {
     PyObject* own_getattribute = _PyType_Lookup(type, getattribute);
     if (own_getattribute != nullptr && PyFunction_Check(own_getattribute)) {
       graph_.note_class_value(type, getattribute, own_getattribute);
       return;  // Python code, which the loop runs; what it reads is seen there
     }
-    if (type->tp_getattro != python_getattr_slot() && (hook == nullptr || !PyFunction_Check(hook))) {
+    if (type->tp_getattro != python_getattr_slot && (hook == nullptr || !PyFunction_Check(hook))) {
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
     }
   }
@@ -174,7 +214,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name) {
       if (is_one_of(name, {"__class__"}) || node < 0) {
         return;
       }
-      if (is_one_of(name, {"__dict__"}) && !module) {
+      if (is_one_of(name, {"__dict__"}) && !module && !has_written(object)) {
         Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
         PyErr_Clear();
         return dict ? graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get())
@@ -189,8 +229,8 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name) {
   if (!known) {
     return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
   }
-  if (node >= 0) {
-    graph_.read(node, Kind::OwnAttribute, name, 0, own);
+  if (node >= 0 && !is_one_of(name, {"_is_compiling_flag"})) {
+    read_place(node, Kind::OwnAttribute, object, name, own);
     if (module && own == nullptr) {
       graph_.read(node, Kind::OwnAttribute, getattr, 0, py::own_attribute(object, getattr, &known));
     }

@@ -33,16 +33,18 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   if (Py_IS_TYPE(callable, &PyMethod_Type)) {
     std::vector<PyObject*> all{PyMethod_GET_SELF(callable)};
     all.insert(all.end(), arguments, arguments + count);
-    if (int node = graph_.node_of(callable); node >= 0) {
-      return abort(AbortReason::UnknownCall, "a bound method that was stored outside");
-    }
+    record_method_parts(callable);
     return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()), -1);
+  }
+  std::optional<Purity> purity = purity_of(callable);
+  if (purity == Purity::Torch) {
+    opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
+  }
+  if (purity.has_value()) {
+    return record_c_call(callable, *purity, arguments, count);
   }
   if (PyFunction_Check(callable)) {
     return;  // its frame's start is seen
-  }
-  if (std::optional<Purity> purity = purity_of(callable)) {
-    return record_c_call(callable, *purity, arguments, count);
   }
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
       !PyModule_Check(PyCFunction_GET_SELF(callable))) {
@@ -51,6 +53,20 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   }
   if (PyType_Check(callable)) {
     return record_class_call(callable);
+  }
+  static PyObject* const partial = PyUnicode_InternFromString("functools.partial");
+  if (!graph_.is_outside(callable) && PyUnicode_CompareWithASCIIString(partial, Py_TYPE(callable)->tp_name) == 0) {
+    Ref<> inner = steal(PyObject_GetAttrString(callable, "func"));
+    Ref<> given = steal(PyObject_GetAttrString(callable, "args"));
+    PyErr_Clear();
+    if (inner && given && PyTuple_Check(given.get())) {
+      std::vector<PyObject*> all;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) {
+        all.push_back(PyTuple_GET_ITEM(given.get(), i));
+      }
+      all.insert(all.end(), arguments, arguments + count);
+      return record_call(inner.get(), all.data(), static_cast<Py_ssize_t>(all.size()), -1);
+    }
   }
   if (PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) {
     static PyObject* const call = PyUnicode_InternFromString("__call__");
@@ -61,6 +77,13 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     }
   }
   abort(AbortReason::UnknownCall, describe_callable(callable));
+}
+
+void Recorder::record_method_parts(PyObject* method) {
+  if (int node = graph_.node_of(method); node >= 0) {
+    graph_.read(node, guard::Kind::MethodPart, nullptr, 0, PyMethod_GET_FUNCTION(method));
+    graph_.read(node, guard::Kind::MethodPart, nullptr, 1, PyMethod_GET_SELF(method));
+  }
 }
 
 void Recorder::record_class_call(PyObject* callable) {
@@ -92,6 +115,16 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       all.push_back(self);
     }
   }
+  bool slot = Py_TYPE(callable) == &PyWrapperDescr_Type;
+  if (is_method_wrapper(callable)) {
+    slot = true;
+    Ref<> self = steal(PyObject_GetAttrString(callable, "__self__"));
+    PyErr_Clear();
+    if (!self) {
+      return abort(AbortReason::UnknownCall, describe_callable(callable));
+    }
+    all.push_back(self.get());  // the wrapper keeps it
+  }
   all.insert(all.end(), arguments, arguments + count);
   PyObject* first = all.empty() ? nullptr : all[0];
   switch (purity) {
@@ -103,6 +136,11 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         } else if (source::sort_of(argument) == Sort::Object) {
           record_contents(argument);
         }
+      }
+      return;
+    case Purity::Identity:
+      if (first == nullptr || source::sort_of(first) != Sort::Pinned) {
+        abort(AbortReason::UnknownRead, "the address of an object");
       }
       return;
     case Purity::Shallow:
@@ -130,6 +168,17 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         }
       }
       return;
+    case Purity::Registry: {
+      Ref<> module = steal(PyImport_ImportModule("_abc"));
+      Ref<> getter = module ? steal(PyObject_GetAttrString(module.get(), "get_cache_token")) : nullptr;
+      Ref<> token = getter ? steal(PyObject_CallNoArgs(getter.get())) : nullptr;
+      PyErr_Clear();
+      if (!token) {
+        return abort(AbortReason::UnknownCall, describe_callable(callable));
+      }
+      graph_.read_setting(getter.get(), token.get());
+    }
+      [[fallthrough]];
     case Purity::TypeTest:
       for (PyObject* argument : all) {
         graph_.read_type(Py_TYPE(argument));
@@ -140,18 +189,24 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::GetAttr:
-      if (count >= 1 && all.size() >= 2 && PyUnicode_Check(all[1])) {
+      if (all.size() >= 2 && PyUnicode_Check(all[1])) {
+        if (slot && source::sort_of(first) == Sort::Object) {
+          return graph_.read_type(Py_TYPE(first)) ? record_instance_attribute(first, all[1], true)
+                                                  : abort(AbortReason::UnknownRead, "a class");
+        }
         return record_attribute(first, all[1]);
       }
       return abort(AbortReason::UnknownCall, describe_callable(callable));
     case Purity::SetAttr:
-      if (first != nullptr && source::is_tensor(first)) {
-        return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+      if (all.size() < 2 || !PyUnicode_Check(all[1])) {
+        return abort(AbortReason::UnknownCall, describe_callable(callable));
       }
-      if (first != nullptr && require_fresh(first)) {
-        graph_.read_type(Py_TYPE(first));
+      if (slot) {
+        return source::is_tensor(first) || !graph_.read_type(Py_TYPE(first))
+                   ? abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set")
+                   : record_generic_attribute_write(first, all[1], all.size() == 2);
       }
-      return;
+      return record_attribute_write(first, all[1], all.size() == 2);
     case Purity::GetItem:
       return all.size() >= 2 ? record_item(first, all[1]) : abort(AbortReason::UnknownCall, describe_callable(callable));
     case Purity::Update:

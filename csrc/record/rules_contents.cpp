@@ -51,7 +51,7 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     if (value == nullptr && !PyDict_CheckExact(container)) {
       return abort(AbortReason::WriteOutside, "__missing__ of a dict");
     }
-    return graph_.read(node, Kind::DictItem, key, 0, value);
+    return read_place(node, Kind::DictItem, container, key, value);
   }
   bool list = subscript == PyList_Type.tp_as_mapping->mp_subscript;
   if (list || subscript == PyTuple_Type.tp_as_mapping->mp_subscript || PyTuple_Check(container)) {
@@ -90,6 +90,9 @@ void Recorder::record_contents(PyObject* container) {
     return;
   }
   if (PyDict_Check(container)) {
+    if (has_written(container)) {
+      return abort(AbortReason::WriteOutside, "a dict is written and then read as a whole");
+    }
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(container, &position, &key, &value)) {
@@ -146,6 +149,9 @@ void Recorder::record_length(PyObject* container) {
     graph_.read_length(node, PySet_GET_SIZE(container));
   } else if (PyDict_Check(container) &&
              type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
+    if (has_written(container)) {
+      return abort(AbortReason::WriteOutside, "a dict is written and then measured");
+    }
     graph_.read_length(node, PyDict_GET_SIZE(container));
   } else if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("the length of ") + type->tp_name);
@@ -222,7 +228,7 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   int node = graph_.node_of(container);
   if (node >= 0 && PyDict_Check(container) &&
       Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains && is_plain_key(item)) {
-    return graph_.read(node, Kind::DictItem, item, 0, py::dict_item(container, item));
+    return read_place(node, Kind::DictItem, container, item, py::dict_item(container, item));
   }
   record_deep(container, 0);
   record_deep(item, 0);

@@ -91,8 +91,11 @@ bool Session::run(py::ThreadState* ts, py::Frame* frame) {
     recorder_.abort(AbortReason::UserException, "");
   }
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which eager execution will raise again
+  exit_ = write_exit();
+  recorder_.journal().roll_back();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
-  return static_cast<bool>(popped);
+  Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  return popped && ended;
 }
 
 std::optional<exits::ExitProgram> Session::write_exit() {
@@ -106,11 +109,21 @@ std::optional<exits::ExitProgram> Session::write_exit() {
     return static_cast<int>(value);
   };
   exits::ExitWriter writer([&](PyObject* object) { return recorder_.graph().node_of(object); }, output_of);
-  std::optional<exits::ExitProgram> program = writer.write(recorder_.result());
+  std::optional<exits::ExitProgram> program = writer.write(recorder_.result(), recorder_.journal());
   if (!program) {
     abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason()};
+    return std::nullopt;
+  }
+  for (const journal::Place& place : recorder_.journal().places()) {
+    recorder_.graph().read_distinct_from_all(place.owner.get());
   }
   return program;
+}
+
+bool Session::mutates_inputs() const {
+  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "mutates_inputs", nullptr));
+  PyErr_Clear();
+  return !answer || answer.get() == Py_True;
 }
 
 Ref<> Session::finish(PyObject* finish) { return steal(PyObject_CallOneArg(finish, tracer_.get())); }

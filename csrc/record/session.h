@@ -16,8 +16,11 @@ class Session {
 
   // Runs the frame observed. False, with an exception set, if the trace could not even begin.
   bool run(py::ThreadState* ts, py::Frame* frame);
-  // How to rebuild the result; empty if the trace was aborted or the result cannot be rebuilt: aborted() says why.
-  std::optional<exits::ExitProgram> write_exit();
+  // How to rebuild the result and what to write; empty if the trace was aborted or a value cannot be rebuilt: aborted() says
+  // why.
+  std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
+  // Whether the graph changes tensors that came from outside.
+  bool mutates_inputs() const;
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
@@ -34,9 +37,12 @@ class Session {
   static Session* current();
 
  private:
+  std::optional<exits::ExitProgram> write_exit();
+
   Ref<> begin_;
   Ref<> tracer_;
   Recorder recorder_;
+  std::optional<exits::ExitProgram> exit_;
   std::optional<Abort> abort_;
   std::vector<int> inputs_;
   std::vector<std::string> names_;

@@ -30,6 +30,17 @@ class FrameBackup {
   std::vector<Ref<>> locals_;
 };
 
+bool fits_storages(const Region& region, const std::vector<PyObject*>& slots) {
+  if (!region.distinct_storages) {
+    return true;
+  }
+  std::vector<PyObject*> inputs;
+  for (int node : region.inputs) {
+    inputs.push_back(slots[node]);
+  }
+  return tensor::have_distinct_storages(inputs);
+}
+
 PyObject* code_of(PyObject* function) {
   if (PyMethod_Check(function)) {
     function = PyMethod_GET_FUNCTION(function);
@@ -65,6 +76,10 @@ std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>*
       continue;
     }
     Py_ssize_t failed = guard::check(region->guards, frame->localsplus, slots);
+    if (failed < 0 && !fits_storages(*region, *slots)) {
+      last_miss_ = "tensors that the graph changes share memory now";
+      continue;
+    }
     if (failed < 0) {
       return region;
     }
@@ -98,9 +113,9 @@ PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
       return abort ? run_eagerly(ts, frame, *abort) : nullptr;
     }
     regions_.push_back(region);
-    if (guard::check(region->guards, frame->localsplus, &slots) >= 0) {
-      // The trace's own guards must hold right after it: if not, the region is wrong and is not used.
-      ALTERNATOR_ENSURE(false, "a region's guards hold right after its trace");
+    if (guard::check(region->guards, frame->localsplus, &slots) >= 0 || !fits_storages(*region, slots)) {
+      // The trace's own guards must hold right after it: if not (it read what it wrote, by another way), the region is wrong
+      // and is not used.
       regions_.pop_back();
       return run_eagerly(ts, frame, Abort{AbortReason::UnknownRead, "?", "guards do not hold after the trace"});
     }
@@ -129,13 +144,14 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
   if (!began) {
     return nullptr;
   }
-  std::optional<exits::ExitProgram> exit = session.write_exit();
+  std::optional<exits::ExitProgram> exit = session.take_exit();
   if (!exit) {
     *abort = session.aborted();
     return nullptr;
   }
   region->exit = std::move(*exit);
   region->inputs = session.inputs();
+  region->distinct_storages = session.mutates_inputs();
   region->graph = session.finish(frontend_.finish.get());
   region->guards = session.take_guards();
   return region->graph ? region : nullptr;

@@ -20,6 +20,7 @@ struct Region {
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
   Ref<> graph;              // what the backend made
   exits::ExitProgram exit;
+  bool distinct_storages = false;  // the graph changes inputs: they must not share memory
 };
 
 // What the Python side is asked for (alternator/recording.py).

@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <sstream>
+#include <unordered_set>
 
 namespace alternator::tensor {
 namespace {
@@ -76,6 +77,16 @@ class StridedFacts : public Facts {
 }  // namespace
 
 std::unique_ptr<Facts> facts_of(PyObject* tensor) { return std::make_unique<StridedFacts>(tensor); }
+
+bool have_distinct_storages(const std::vector<PyObject*>& tensors) {
+  std::unordered_set<const void*> seen;
+  for (PyObject* tensor : tensors) {
+    if (!seen.insert(THPVariable_Unpack(tensor).storage().unsafeGetStorageImpl()).second) {
+      return false;
+    }
+  }
+  return true;
+}
 
 struct GlobalState::Fields {
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/ref.h"
 
@@ -17,6 +18,9 @@ class Facts {
   virtual std::string difference(PyObject* tensor) const = 0;
 };
 std::unique_ptr<Facts> facts_of(PyObject* tensor);
+
+// Whether no two of the tensors share memory.
+bool have_distinct_storages(const std::vector<PyObject*>& tensors);
 
 // Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads' function modes.
 class GlobalState {

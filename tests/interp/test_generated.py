@@ -80,6 +80,39 @@ def test_engines_agree_on_specialised_code(text):
     check_equal(native, run_natively(code), "native after the others")
 
 
+def list_events(code, run, install):
+    """The events that a trace or profile function gets of a program's frames."""
+    events = []
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename != "<generated>":
+            return None
+        what = argument.__name__ if event.startswith("c_") else type(argument).__name__
+        events.append((event, frame.f_code.co_name, frame.f_lineno, what))
+        return trace
+
+    def run_traced(main, log):
+        install(trace)
+        try:
+            return run(main, log)
+        finally:
+            install(None)
+
+    return events, record(make_main(code), run=run_traced, vague=VAGUE)
+
+
+@settings(SETTINGS, max_examples=max(SETTINGS.max_examples // 4, 1))
+@given(programs())
+def test_trace_events_agree(text):
+    note(text)
+    code = compile_program(text)
+    for install in (sys.settrace, sys.setprofile):
+        native, outcome = list_events(code, lambda main, log: main(log), install)
+        interpreted, same_outcome = list_events(code, lambda main, log: alternator.interpret(main)(log), install)
+        assert interpreted == native
+        check_equal(outcome, same_outcome, "interpreted and traced")
+
+
 # ---- are the programs worth running?
 
 SEEN_IN_TWO_HUNDRED = """

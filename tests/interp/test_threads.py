@@ -20,9 +20,11 @@ ALONE = PROCESS_WIDE | {
     "generators.finalised_by_collector",
     "lifetime.class_namespace_dies",
     "coroutines.asyncio_program",
-    # With any evaluation hook installed, CPython's own loop keeps a callee's arguments alive until it returns; so
-    # native threads see another order of deaths while a thread next to them interprets.
+    # With any evaluation hook installed, CPython's own loop makes no inlined calls: arguments live until the callee
+    # returns, and f_lasti stands at the call itself. So native threads see these two differently while another thread
+    # interprets.
     "lifetime.argument_deleted_in_callee",
+    "tracebacks.current_line_seen_from_below",
 }
 PROGRAMS = {
     name: program
