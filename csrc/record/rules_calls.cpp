@@ -98,6 +98,10 @@ void Recorder::record_class_call(PyObject* callable) {
     PyObject* on_meta = _PyType_Lookup(Py_TYPE(callable), name);
     graph_.note_class_value(Py_TYPE(callable), name, on_meta);
   }
+  PyObject* meta_call = _PyType_Lookup(Py_TYPE(callable), names[2]);
+  if (meta_call != nullptr && PyFunction_Check(meta_call)) {
+    return;  // the metaclass's own Python code
+  }
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check(callable)) {
     return abort(AbortReason::UnknownCall, describe_callable(callable));
   }
