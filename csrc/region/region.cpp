@@ -71,19 +71,20 @@ bool Captured::wants(const py::Frame* frame) const {
 std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>* slots) {
   for (size_t i = regions_.size(); i-- > 0;) {
     std::shared_ptr<Region> region = regions_[i];
+    std::string miss;
     if (!region->state.is_current()) {
-      last_miss_ = "the state of torch changed: grad mode, autocast, default dtype or the like";
-      continue;
-    }
-    Py_ssize_t failed = guard::check(region->guards, frame->localsplus, slots);
-    if (failed < 0 && !fits_storages(*region, *slots)) {
-      last_miss_ = "tensors that the graph changes share memory now";
-      continue;
-    }
-    if (failed < 0) {
+      miss = "the state of torch changed: grad mode, autocast, default dtype or the like";
+    } else if (Py_ssize_t failed = guard::check(region->guards, frame->localsplus, slots); failed >= 0) {
+      // Only the most recent region's reason is of interest; the explanation is not free.
+      miss = i + 1 == regions_.size() ? guard::explain(region->guards, failed, frame->localsplus, *slots) : "";
+    } else if (!fits_storages(*region, *slots)) {
+      miss = "tensors that the graph changes share memory now";
+    } else {
       return region;
     }
-    last_miss_ = guard::explain(region->guards, failed, frame->localsplus, *slots);
+    if (i + 1 == regions_.size()) {
+      last_miss_ = std::move(miss);
+    }
   }
   return nullptr;
 }

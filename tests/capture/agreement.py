@@ -1,0 +1,75 @@
+"""Runs a function eagerly and compiled on equal inputs and compares everything that a program can see."""
+
+import copy
+import dataclasses
+import traceback
+import warnings
+
+import torch
+
+import alternator
+
+
+def same(a, b) -> bool:
+    """Equal in type, structure and value; tensors bitwise, with their metadata."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        facts = [(t.dtype, t.device, t.shape, t.stride(), t.requires_grad, t.is_leaf) for t in (a, b)]
+        return facts[0] == facts[1] and torch.equal(a.nan_to_num(), b.nan_to_num())
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a) and same_attributes(a, b)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) and a != a:
+        return b != b
+    if dataclasses.is_dataclass(a) or (hasattr(a, "__dict__") and not callable(a)):
+        return same_attributes(a, b)
+    return a == b
+
+
+def same_attributes(a, b) -> bool:
+    return not hasattr(a, "__dict__") or same(dict(vars(a)), dict(vars(b)))
+
+
+def outcome(fn, args):
+    """Return the result or the exception with its traceback lines, and the arguments as the call left them."""
+    try:
+        return ("returned", fn(*args)), args
+    except Exception as error:
+        lines = [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        return ("raised", type(error).__name__, str(error), lines[-1:]), args
+
+
+class Captured:
+    """A compiled function, the graphs that it made, and what alternator said about it."""
+
+    def __init__(self, fn, **options):
+        self.graphs = []
+        self.said = []
+        self.fn = alternator.compile(fn, backend=self.keep, **options)
+
+    def keep(self, module, examples):
+        self.graphs.append(module)
+        return module.forward
+
+    def __call__(self, *args, **kwargs):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                return self.fn(*args, **kwargs)
+            finally:
+                self.said += [str(w.message) for w in caught if "alternator" in str(w.message)]
+
+
+def check_calls(fn, calls, *, graphs=None):
+    """Compare eager and compiled execution over several calls, whose arguments are copied for each side."""
+    captured = Captured(fn)
+    for args in calls:
+        expected = outcome(fn, copy.deepcopy(args))
+        found = outcome(captured, copy.deepcopy(args))
+        assert same(found[0], expected[0]), f"{fn.__name__}{args}\n compiled: {found[0]}\n eager:    {expected[0]}"
+        assert same(found[1], expected[1]), f"{fn.__name__}: arguments after the call differ"
+    if graphs is not None:
+        assert len(captured.graphs) == graphs, captured.said
+    return captured

@@ -1,0 +1,249 @@
+"""Soundness of guards: whatever a captured function read is changed, and the next call must give what eager execution gives."""
+
+import types
+
+import pytest
+import torch
+
+from capture.agreement import Captured, same
+
+pytestmark = pytest.mark.capture
+
+X = torch.linspace(-2, 2, 12).reshape(3, 4)
+
+
+class Block(torch.nn.Module):
+    scale = 2
+    table = {"a": 1}  # noqa: RUF012
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.linear = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.LayerNorm(4)
+        self.drop = torch.nn.Dropout(0.5)
+        self.register_buffer("offset", torch.ones(4))
+        self.flag = True
+        self.sizes = [1, 2]
+        self.options = {"gain": 3.0}
+        self.helper = Helper()
+
+    def forward(self, x):
+        y = self.drop(self.norm(self.linear(x))) + self.offset
+        if self.flag:
+            y = y * self.scale
+        for size in self.sizes:
+            y = y + size
+        y = y * self.options["gain"] + self.helper.apply(y)
+        return y * getattr(self, "extra", 1) + len(self.table)
+
+
+class Helper:
+    factor = 0.5
+
+    def apply(self, y, power=1):
+        return y**power * self.factor
+
+
+class OtherHelper(Helper):
+    factor = 4.0
+
+
+def set_attribute(path, value):
+    def change(model):
+        target = model
+        *owners, name = path.split(".")
+        for owner in owners:
+            target = getattr(target, owner)
+        setattr(target, name, value)
+
+    return change
+
+
+CHANGES = {
+    "flag": set_attribute("flag", False),
+    "list item": lambda m: m.sizes.__setitem__(0, 9),
+    "list length": lambda m: m.sizes.append(7),
+    "list replaced": set_attribute("sizes", [4]),
+    "dict item": lambda m: m.options.__setitem__("gain", -1.0),
+    "dict replaced": set_attribute("options", {"gain": 8.0}),
+    "absent attribute appears": set_attribute("extra", 5),
+    "class attribute": lambda m: setattr(Block, "scale", 6),
+    "instance shadows class": set_attribute("scale", 10),
+    "class-level container": lambda m: Block.table.__setitem__("b", 2),
+    "helper replaced": set_attribute("helper", OtherHelper()),
+    "helper's class attribute": lambda m: setattr(Helper, "factor", 2.0),
+    "helper's instance attribute": set_attribute("helper.factor", 9.0),
+    "helper's method replaced": lambda m: setattr(Helper, "apply", lambda self, y: y * 100),
+    "helper's default": lambda m: setattr(Helper.apply, "__defaults__", (2,)),
+    "helper's code": lambda m: setattr(Helper.apply, "__code__", (lambda self, y, power=1: y - 1).__code__),
+    "method on the instance": lambda m: setattr(m.helper, "apply", lambda y: y * 7),
+    "submodule replaced": set_attribute("norm", torch.nn.Identity()),
+    "parameter replaced": lambda m: setattr(m.linear, "weight", torch.nn.Parameter(torch.eye(4))),
+    "parameter changed in place": lambda m: m.linear.weight.data.mul_(2),
+    "parameter of another shape": lambda m: setattr(m, "linear", torch.nn.Linear(4, 4, bias=False)),
+    "buffer replaced": set_attribute("offset", torch.full((4,), 3.0)),
+    "buffer of another dtype": set_attribute("offset", torch.ones(4, dtype=torch.float64)),
+    "training": lambda m: m.train(),
+    "forward hook": lambda m: m.linear.register_forward_hook(lambda module, args, out: out * 2),
+    "forward pre-hook": lambda m: m.register_forward_pre_hook(lambda module, args: (args[0] + 1,)),
+    "patched forward": lambda m: setattr(m, "forward", types.MethodType(lambda self, x: x * 3, m)),
+    "patched forward of the class": lambda m: setattr(Block, "forward", lambda self, x: x * 5),
+    "requires_grad": lambda m: m.requires_grad_(False),
+    "frozen parameter": lambda m: m.linear.bias.requires_grad_(False),
+    "attribute of another type": set_attribute("scale", 2.5),
+    "float for int": set_attribute("sizes", [1.0, 2]),
+    "bool for int": set_attribute("sizes", [True, 2]),
+    "zero's sign": lambda m: m.options.__setitem__("gain", -0.0),
+    "global function": lambda m: m.helper.__class__.__init__,
+}
+
+
+@pytest.fixture
+def model():
+    saved = {cls: dict(vars(cls)) for cls in (Block, Helper)}
+    apply = Helper.apply
+    parts = apply.__defaults__, apply.__code__
+    table = dict(Block.table)
+    yield Block().eval()
+    for cls, old in saved.items():
+        for name in set(vars(cls)) - set(old):
+            delattr(cls, name)
+        for name, value in old.items():
+            if name not in ("__dict__", "__weakref__") and vars(cls)[name] is not value:
+                setattr(cls, name, value)
+    apply.__defaults__, apply.__code__ = parts
+    Block.table.clear()
+    Block.table.update(table)
+
+
+def agree(compiled, model, x):
+    torch.manual_seed(7)
+    expected = model(x)
+    torch.manual_seed(7)
+    found = compiled(x)
+    return same(found.detach(), expected.detach()) and found.requires_grad == expected.requires_grad
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_a_change_is_noticed(name, model):
+    compiled = Captured(model)
+    assert agree(compiled, model, X)
+    assert len(compiled.graphs) == 1, compiled.said
+    assert agree(compiled, model, X)
+    assert len(compiled.graphs) == 1
+    CHANGES[name](model)
+    assert agree(compiled, model, X), name
+    assert agree(compiled, model, X)
+
+
+INPUTS = {
+    "shape": torch.randn(5, 4),
+    "dtype": X.double(),
+    "strides": torch.randn(4, 3).T,
+    "requires_grad": X.clone().requires_grad_(),
+    "parameter": torch.nn.Parameter(X.clone()),
+    "offset": torch.randn(20)[4:16].view(3, 4),
+    "empty": torch.randn(0, 4),
+    "a view": torch.randn(3, 8)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("name", sorted(INPUTS))
+def test_another_input_is_noticed(name):
+    def program(x):
+        return x * 2 + x.shape[0], x.dtype, x.stride(), x.requires_grad, x.is_contiguous(), x.storage_offset(), type(x)
+
+    compiled = Captured(program)
+    for x in (X, INPUTS[name], X):
+        assert same(compiled(x), program(x))
+
+
+def test_state_of_torch_is_noticed():
+    w = torch.ones(4, 4, requires_grad=True)
+
+    def program(x):
+        return x @ w, torch.is_grad_enabled(), torch.zeros(2)
+
+    compiled = Captured(program)
+    compiled(X)
+    with torch.no_grad():
+        assert same(compiled(X), program(X))
+    with torch.inference_mode():
+        assert compiled(X)[0].is_inference() == program(X)[0].is_inference()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert compiled(X)[0].dtype == program(X)[0].dtype == torch.bfloat16
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert compiled(X)[2].dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert same(compiled(X), program(X))
+
+
+def test_aliasing_of_arguments_is_noticed():
+    class Box:
+        def __init__(self, n):
+            self.n = n
+
+    def program(x, a, b):
+        a.n = a.n + 1
+        b.n = b.n + 1
+        return x * a.n + b.n, a is b
+
+    compiled = Captured(program)
+    for make in (lambda: (Box(1), Box(1)), lambda: (Box(1),) * 2, lambda: (Box(1), Box(1))):
+        left, right = make(), make()
+        assert same(compiled(X, *left), program(X, *right))
+        assert [box.n for box in left] == [box.n for box in right]
+
+
+def test_the_same_tensor_twice():
+    def program(a, b):
+        a.add_(1)
+        return a * b
+
+    for arguments in (lambda: (X.clone(), X.clone()), lambda: (X.clone(),) * 2):
+        compiled = Captured(program)
+        assert same(compiled(*arguments()), program(*arguments()))
+    compiled = Captured(program)
+    for arguments in (lambda: (X.clone(), X.clone()), lambda: (X.clone(),) * 2, lambda: (X.clone(), X.clone())):
+        assert same(compiled(*arguments()), program(*arguments()))
+    base = torch.randn(4, 4)
+    views = lambda b: (b[:2], b[1:3])  # noqa: E731
+    assert same(compiled(*views(base.clone())), program(*views(base.clone())))
+
+
+def test_a_dead_model_is_not_kept_alive():
+    import gc
+    import weakref
+
+    def program(x, holder):
+        return holder["model"](x)
+
+    compiled = Captured(program)
+    model = torch.nn.Linear(4, 4)
+    with torch.no_grad():
+        compiled(X, {"model": model})
+    assert len(compiled.graphs) == 1, compiled.said
+    compiled.graphs.clear()
+    watch = weakref.ref(model)
+    del model
+    gc.collect()
+    assert watch() is None
+
+
+def test_reset_and_count():
+    import alternator
+
+    def program(x):
+        return x + 1
+
+    before = alternator.frames_translated()
+    compiled = Captured(program)
+    compiled(X)
+    compiled(X)
+    assert alternator.frames_translated() == before + 1
+    alternator.reset()
+    compiled(X)
+    assert alternator.frames_translated() == before + 2
