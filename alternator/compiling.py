@@ -28,7 +28,9 @@ def prepare():
     import enum
 
     by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-    _capture.set_up(make_rows(), torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+    _capture.set_up(
+        make_rows(), torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+    )
 
 
 def find_backend(backend, mode=None, options=None):
@@ -107,9 +109,7 @@ class CompiledModule(torch.nn.Module):
         raise TypeError("a compiled module cannot be pickled; pickle its _orig_mod")
 
 
-def compile(  # noqa: A001 - the name is torch.compile's
-    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
-):
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
 
     As torch.compile; `dynamic=True` is not there yet (shapes are static, a new shape is a new graph).

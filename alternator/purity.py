@@ -55,11 +55,22 @@ def make_rows() -> dict[str, list]:
             *(functools.partial, collections.OrderedDict, collections.deque, str.join, dict.fromkeys),
         ],
         "deep": [
-            *methods(set, "__contains__", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"),
+            *methods(
+                set, "__contains__", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"
+            ),
             *methods(frozenset, "__contains__", "union", "intersection", "difference", "issubset", "issuperset"),
             *methods(types.MappingProxyType, "items", "keys", "values", "get", "copy"),
             types.MappingProxyType,
-            min, max, sorted, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, str,
+            min,
+            max,
+            sorted,
+            operator.eq,
+            operator.ne,
+            operator.lt,
+            operator.le,
+            operator.gt,
+            operator.ge,
+            str,
         ],
         "length": [len],
         "truth": [any, all],
@@ -67,7 +78,11 @@ def make_rows() -> dict[str, list]:
         "type_test": [isinstance, issubclass, callable, type],
         "get_attr": [getattr, hasattr, object.__getattribute__],
         "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
-        "get_item": [*methods(dict, "get", "__getitem__", "__contains__"), *methods(list, "__getitem__"), operator.getitem],
+        "get_item": [
+            *methods(dict, "get", "__getitem__", "__contains__"),
+            *methods(list, "__getitem__"),
+            operator.getitem,
+        ],
         "update": [
             *methods(list, "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "__init__"),
             *methods(dict, "update", "pop", "popitem", "setdefault", "clear", "__setitem__", "__delitem__", "__init__"),
@@ -95,7 +110,9 @@ def find_torch_functions():
     candidates += [torch._C._set_grad_enabled]
     # get_overridable_functions() leaves some out that its tests cannot call; torch dispatches them all the same.
     for space in (torch._C.TensorBase, torch._C._VariableFunctionsClass, torch._C._nn, torch._C._fft, torch._C._linalg):
-        candidates += [getattr(space, name) for name in vars(space) if not name.startswith("_") and name not in UNDISPATCHED]
+        candidates += [
+            getattr(space, name) for name in vars(space) if not name.startswith("_") and name not in UNDISPATCHED
+        ]
     candidates += [getattr(torch, name) for name in vars(torch._C._VariableFunctionsClass) if hasattr(torch, name)]
     kinds = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)
     for function in candidates:

@@ -20,12 +20,32 @@ from alternator import _capture
 # Attributes and methods that tell of a tensor what its metadata tell: constants of the trace, no nodes.
 METADATA_ATTRIBUTES = {
     *("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "is_sparse", "is_cuda", "is_cpu"),
-    *("is_meta", "is_quantized", "is_nested", "is_mkldnn", "is_mps", "is_xpu", "itemsize", "nbytes", "is_ort", "is_vulkan"),
+    *(
+        "is_meta",
+        "is_quantized",
+        "is_nested",
+        "is_mkldnn",
+        "is_mps",
+        "is_xpu",
+        "itemsize",
+        "nbytes",
+        "is_ort",
+        "is_vulkan",
+    ),
     *("names", "is_sparse_csr", "is_ipu", "is_xla", "is_mtia", "is_maia"),
 }
 METADATA_METHODS = {
     *("size", "dim", "stride", "numel", "nelement", "ndimension", "element_size", "storage_offset", "is_contiguous"),
-    *("is_floating_point", "is_complex", "is_signed", "__len__", "get_device", "is_inference", "is_same_size", "is_conj"),
+    *(
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "__len__",
+        "get_device",
+        "is_inference",
+        "is_same_size",
+        "is_conj",
+    ),
     *("is_neg", "type", "has_names", "is_tensor"),
 }
 NODE_ATTRIBUTES = {"T", "mT", "H", "mH", "real", "imag"}
@@ -51,7 +71,7 @@ class Tracer:
 
     # ---- While tracing -----------------------------------------------------------------------------------------
 
-    def record(self, func, types, args=(), kwargs=None):  # noqa: A002
+    def record(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         try:
             return self.run(func, args, kwargs)
@@ -73,7 +93,14 @@ class Tracer:
         if func in STATE_SETTERS:
             self.add("call_function", func, args, kwargs, None)
             return func(*args, **kwargs)
-        if kwargs.get("out") is not None or name in ("__set__", "__delete__", "requires_grad_", "set_", "resize_", "backward"):
+        if kwargs.get("out") is not None or name in (
+            "__set__",
+            "__delete__",
+            "requires_grad_",
+            "set_",
+            "resize_",
+            "backward",
+        ):
             raise Unsupported(name)
         result = self.compute(func, args, kwargs)
         kind, target, shown_args, shown_kwargs = self.name_target(func, name, args, kwargs)

@@ -12,8 +12,7 @@ namespace alternator::api {
 namespace {
 
 struct CapturedObject {
-  PyObject_HEAD
-  PyObject* function;
+  PyObject_HEAD PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
   vectorcallfunc vectorcall;
@@ -88,8 +87,8 @@ PyObject* regions(PyObject* self, PyObject*) {
     Ref<> guards = steal(PyList_New(0));
     for (const guard::Guard& guard : captured.at(i).guards.guards) {
       std::string name = guard.parent >= 0 ? captured.at(i).guards.names[guard.parent] : "";
-      Ref<> row = steal(Py_BuildValue("(ssO)", guard::kind_name(guard.kind), name.c_str(),
-                                      guard.key ? guard.key.get() : Py_None));
+      Ref<> row = steal(
+          Py_BuildValue("(ssO)", guard::kind_name(guard.kind), name.c_str(), guard.key ? guard.key.get() : Py_None));
       if (!guards || !row || PyList_Append(guards.get(), row.get()) < 0) {
         return nullptr;
       }

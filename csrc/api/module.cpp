@@ -27,8 +27,8 @@ Ref<> call_or_execute(PyObject* const* arguments, Py_ssize_t count) {
       }
       return nullptr;
     }
-    return steal(PyRun_FileExFlags(file, PyBytes_AS_STRING(path.get()), Py_file_input, arguments[1], arguments[1], 1,
-                                   nullptr));
+    return steal(
+        PyRun_FileExFlags(file, PyBytes_AS_STRING(path.get()), Py_file_input, arguments[1], arguments[1], 1, nullptr));
   }
   return steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
 }

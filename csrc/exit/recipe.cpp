@@ -136,8 +136,7 @@ int ExitWriter::add_instance(PyObject* value) {
   Step step{StepKind::Instance};
   step.object = share(reinterpret_cast<PyObject*>(type));
   Ref<> attributes = steal(PyObject_GenericGetDict(value, nullptr));
-  if (!attributes || !add_dict_items(attributes.get(), &step.parts) ||
-      (dict && !add_dict_items(value, &step.items))) {
+  if (!attributes || !add_dict_items(attributes.get(), &step.parts) || (dict && !add_dict_items(value, &step.items))) {
     PyErr_Clear();
     return refuse(value);
   }
@@ -151,12 +150,13 @@ using Made = std::vector<Ref<>>;
 Ref<> make_instance(const Step& step, const Made& made) {
   auto* type = reinterpret_cast<PyTypeObject*>(step.object.get());
   bool dict = PyType_IsSubtype(type, &PyDict_Type);
-  PyTypeObject* base = dict ? (PyType_IsSubtype(type, &PyODict_Type) ? &PyODict_Type : &PyDict_Type) : &PyBaseObject_Type;
+  PyTypeObject* base =
+      dict ? (PyType_IsSubtype(type, &PyODict_Type) ? &PyODict_Type : &PyDict_Type) : &PyBaseObject_Type;
   Ref<> none = steal(PyTuple_New(0));
   Ref<> instance = none ? steal(base->tp_new(type, none.get(), nullptr)) : nullptr;
   for (size_t i = 0; instance && i < step.items.size(); i += 2) {
-    int failed = base->tp_as_mapping->mp_ass_subscript(instance.get(), made[step.items[i]].get(),
-                                                       made[step.items[i + 1]].get());
+    int failed =
+        base->tp_as_mapping->mp_ass_subscript(instance.get(), made[step.items[i]].get(), made[step.items[i + 1]].get());
     if (failed) {
       return nullptr;
     }
@@ -179,15 +179,12 @@ Ref<> make_tuple(const Step& step, const Made& made) {
 
 Ref<> make(const Step& step, const Made& made, const std::vector<PyObject*>& slots, PyObject* outputs) {
   switch (step.kind) {
-    case StepKind::Constant:
-      return step.object.clone();
-    case StepKind::Node:
-      return share(slots[step.index]);
+    case StepKind::Constant: return step.object.clone();
+    case StepKind::Node: return share(slots[step.index]);
     case StepKind::Output:
       return share(PyTuple_Check(outputs) ? PyTuple_GET_ITEM(outputs, step.index)
                                           : PyList_GET_ITEM(outputs, step.index));
-    case StepKind::Tuple:
-      return make_tuple(step, made);
+    case StepKind::Tuple: return make_tuple(step, made);
     case StepKind::TypedTuple: {
       Ref<> items = make_tuple(step, made);
       Ref<> arguments = items ? steal(PyTuple_Pack(1, items.get())) : nullptr;
@@ -212,10 +209,8 @@ Ref<> make(const Step& step, const Made& made, const std::vector<PyObject*>& slo
     }
     case StepKind::Slice:
       return steal(PySlice_New(made[step.parts[0]].get(), made[step.parts[1]].get(), made[step.parts[2]].get()));
-    case StepKind::Method:
-      return steal(PyMethod_New(made[step.parts[0]].get(), made[step.parts[1]].get()));
-    case StepKind::Instance:
-      return make_instance(step, made);
+    case StepKind::Method: return steal(PyMethod_New(made[step.parts[0]].get(), made[step.parts[1]].get()));
+    case StepKind::Instance: return make_instance(step, made);
   }
   return nullptr;
 }

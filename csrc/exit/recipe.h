@@ -20,7 +20,7 @@ enum class StepKind : uint8_t {
   Output,    // an output of the graph
   Tuple,
   List,
-  Dict,      // keys and values by turns
+  Dict,  // keys and values by turns
   Slice,
   TypedTuple,  // a subclass of tuple, made by its own type's tp_new from a tuple
   Instance,    // of a class of the program: attributes (name, value) by turns; for a subclass of dict its items too

@@ -19,23 +19,19 @@ constexpr Row kRows[] = {
 // What the guard looks at now, borrowed; null if it is absent. `valid` turns false if it cannot be looked at.
 PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, bool* valid) {
   switch (guard.kind) {
-    case Kind::Local:
-      return locals[guard.index];
+    case Kind::Local: return locals[guard.index];
     case Kind::DictItem:
       *valid = PyDict_Check(parent);
       return *valid ? py::dict_item(parent, guard.key.get()) : nullptr;
-    case Kind::OwnAttribute:
-      return py::own_attribute(parent, guard.key.get(), valid);
+    case Kind::OwnAttribute: return py::own_attribute(parent, guard.key.get(), valid);
     case Kind::SequenceItem:
       if (PyList_Check(parent)) {
         return guard.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, guard.index) : nullptr;
       }
       *valid = PyTuple_Check(parent);
       return *valid && guard.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, guard.index) : nullptr;
-    case Kind::CellContents:
-      return PyCell_GET(parent);
-    case Kind::Slot:
-      return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
+    case Kind::CellContents: return PyCell_GET(parent);
+    case Kind::Slot: return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
     case Kind::MethodPart:
       *valid = Py_IS_TYPE(parent, &PyMethod_Type);
       return !*valid ? nullptr : guard.index == 0 ? PyMethod_GET_FUNCTION(parent) : PyMethod_GET_SELF(parent);
@@ -51,9 +47,7 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
       Py_XDECREF(dict);  // the instance holds it
       return dict;
     }
-    default:
-      *valid = false;
-      return nullptr;
+    default: *valid = false; return nullptr;
   }
 }
 
@@ -76,8 +70,8 @@ bool same_keys(PyObject* dict, PyObject* keys) {
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
     PyObject* expected = PyTuple_GET_ITEM(keys, index++);
-    if (key != expected && (source::sort_of(expected) != source::Sort::Primitive ||
-                            !source::same_primitive(key, expected))) {
+    if (key != expected &&
+        (source::sort_of(expected) != source::Sort::Primitive || !source::same_primitive(key, expected))) {
       return false;
     }
   }
@@ -87,25 +81,18 @@ bool same_keys(PyObject* dict, PyObject* keys) {
 // The parts of a function that decide what a call of it runs, by identity.
 bool same_parts(PyObject* object, PyObject* parts) {
   auto* function = reinterpret_cast<PyFunctionObject*>(object);
-  auto same = [&](Py_ssize_t index, PyObject* now) {
-    return PyTuple_GET_ITEM(parts, index) == (now ? now : Py_None);
-  };
+  auto same = [&](Py_ssize_t index, PyObject* now) { return PyTuple_GET_ITEM(parts, index) == (now ? now : Py_None); };
   return same(0, function->func_code) && same(1, function->func_defaults) && same(2, function->func_kwdefaults);
 }
 
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
   switch (guard.kind) {
-    case Kind::Length:
-      return length_of(parent) == guard.index;
-    case Kind::DictKeys:
-      return same_keys(parent, guard.value.get());
-    case Kind::FunctionParts:
-      return same_parts(parent, guard.value.get());
-    case Kind::TensorFacts:
-      return guard.facts->matches(parent);
-    case Kind::Distinct:
-      return parent != (*slots)[guard.child];
+    case Kind::Length: return length_of(parent) == guard.index;
+    case Kind::DictKeys: return same_keys(parent, guard.value.get());
+    case Kind::FunctionParts: return same_parts(parent, guard.value.get());
+    case Kind::TensorFacts: return guard.facts->matches(parent);
+    case Kind::Distinct: return parent != (*slots)[guard.child];
     case Kind::TypeVersion:
       return py::current_type_version(reinterpret_cast<PyTypeObject*>(parent)) == static_cast<uint32_t>(guard.index);
     case Kind::CAttribute: {
@@ -118,8 +105,7 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
       PyErr_Clear();
       return now && source::same_primitive(now.get(), guard.value.get());
     }
-    default:
-      break;
+    default: break;
   }
   bool valid = true;
   PyObject* found = fetch(guard, parent, locals, &valid);
@@ -127,19 +113,14 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     return false;
   }
   switch (guard.expect) {
-    case Expect::Absent:
-      return found == nullptr;
-    case Expect::Value:
-      return found != nullptr && source::same_primitive(found, guard.value.get());
-    case Expect::Pinned:
-      return found != nullptr && guard.pin.is(found);
+    case Expect::Absent: return found == nullptr;
+    case Expect::Value: return found != nullptr && source::same_primitive(found, guard.value.get());
+    case Expect::Pinned: return found != nullptr && guard.pin.is(found);
     case Expect::NewNode:
       (*slots)[guard.child] = found;
       return found != nullptr && Py_TYPE(found) == guard.type && guard.type_pin.get() != nullptr;
-    case Expect::SameNode:
-      return found != nullptr && found == (*slots)[guard.child];
-    default:
-      return true;
+    case Expect::SameNode: return found != nullptr && found == (*slots)[guard.child];
+    default: return true;
   }
 }
 
@@ -211,31 +192,24 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
   switch (guard.kind) {
     case Kind::Length:
       return what + "was " + std::to_string(guard.index) + ", is now " + std::to_string(length_of(parent));
-    case Kind::TensorFacts:
-      return what + guard.facts->difference(parent);
+    case Kind::TensorFacts: return what + guard.facts->difference(parent);
     case Kind::DictKeys:
     case Kind::FunctionParts:
     case Kind::TypeVersion:
     case Kind::Setting:
-    case Kind::CAttribute:
-      return what + "changed";
-    case Kind::Distinct:
-      return what + "no longer holds";
-    default:
-      break;
+    case Kind::CAttribute: return what + "changed";
+    case Kind::Distinct: return what + "no longer holds";
+    default: break;
   }
   bool valid = true;
   PyObject* found = fetch(guard, parent, locals, &valid);
   switch (guard.expect) {
-    case Expect::Absent:
-      return what + "was absent, is now " + shown(found);
-    case Expect::Value:
-      return what + "was " + shown(guard.value.get()) + ", is now " + shown(found);
+    case Expect::Absent: return what + "was absent, is now " + shown(found);
+    case Expect::Value: return what + "was " + shown(guard.value.get()) + ", is now " + shown(found);
     case Expect::NewNode:
       return what + "was of type " + (guard.type_pin.get() ? guard.type->tp_name : "<gone>") + ", is now " +
              (found ? Py_TYPE(found)->tp_name : "absent");
-    default:
-      return what + "is now another object";
+    default: return what + "is now another object";
   }
 }
 

@@ -35,8 +35,8 @@ struct Guard {
   int child = -1;
   Py_ssize_t index = 0;
   Ref<> key;
-  Ref<> value;       // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
-  source::Pin pin;   // Expect::Pinned
+  Ref<> value;                   // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
+  source::Pin pin;               // Expect::Pinned
   PyTypeObject* type = nullptr;  // Expect::NewNode: what the object's type must be
   source::Pin type_pin;
   const tensor::Facts* facts = nullptr;  // TensorFacts; owned by the list

@@ -339,7 +339,7 @@ hand_over:
 
 abandon:
   __attribute__((unused));
-  {  // no handlers, no tracebacks: the frames are gone as if they had never been
+  {                 // no handlers, no tracebacks: the frames are gone as if they had never been
     Ref<> ambient;  // the exception that was current before the frames' handlers
     while (true) {
       find_ambient_exception(m.frame, static_cast<int>(m.next - m.first), &ambient);

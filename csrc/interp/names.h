@@ -5,10 +5,11 @@
 
 namespace alternator::interp {
 
-#define ALTERNATOR_NAMES(X)                                                                                          \
-  X(__enter__)                                                                                                       \
-  X(__exit__)                                                                                                        \
-  X(__aenter__) X(__aexit__) X(__import__) X(__build_class__) X(__annotations__) X(__name__) X(__spec__) X(__call__) \
+#define ALTERNATOR_NAMES(X)                                                                            \
+  X(__enter__)                                                                                         \
+  X(__exit__)                                                                                          \
+  X(__aenter__)                                                                                        \
+  X(__aexit__) X(__import__) X(__build_class__) X(__annotations__) X(__name__) X(__spec__) X(__call__) \
       X(__match_args__) X(split) X(get) X(send) X(displayhook)
 
 struct Names {

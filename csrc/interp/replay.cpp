@@ -75,8 +75,8 @@ class Replayer : public Observer {
   bool resumed_ = false;
   bool done_ = false;
   std::vector<const char*> callees_;  // what the activations of the loop are calling, outermost first
-  bool in_base_ = false;             // the outermost one is the call of the function itself
-  bool finished_ = false;            // it has returned
+  bool in_base_ = false;              // the outermost one is the call of the function itself
+  bool finished_ = false;             // it has returned
 };
 
 }  // namespace

@@ -7,18 +7,15 @@ namespace alternator::journal {
 namespace {
 
 bool same_key(PyObject* a, PyObject* b) {
-  return a == b || (a != nullptr && b != nullptr && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) &&
-                    _PyUnicode_EQ(a, b));
+  return a == b ||
+         (a != nullptr && b != nullptr && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && _PyUnicode_EQ(a, b));
 }
 
 PyObject* look(PlaceKind kind, PyObject* owner, PyObject* key, bool* known) {
   switch (kind) {
-    case PlaceKind::Attribute:
-      return py::own_attribute(owner, key, known);
-    case PlaceKind::DictItem:
-      return py::dict_item(owner, key);
-    case PlaceKind::Cell:
-      return PyCell_GET(owner);
+    case PlaceKind::Attribute: return py::own_attribute(owner, key, known);
+    case PlaceKind::DictItem: return py::dict_item(owner, key);
+    case PlaceKind::Cell: return PyCell_GET(owner);
   }
   return nullptr;
 }
@@ -66,12 +63,10 @@ void Journal::roll_back() {
 
 bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, PyObject* value) {
   switch (kind) {
-    case PlaceKind::Attribute:
-      return PyObject_GenericSetAttr(owner, key, value) == 0;
+    case PlaceKind::Attribute: return PyObject_GenericSetAttr(owner, key, value) == 0;
     case PlaceKind::DictItem:
       return (value != nullptr ? PyDict_SetItem(owner, key, value) : PyDict_DelItem(owner, key)) == 0;
-    case PlaceKind::Cell:
-      return PyCell_Set(owner, value) == 0;
+    case PlaceKind::Cell: return PyCell_Set(owner, value) == 0;
   }
   return false;
 }

@@ -17,8 +17,8 @@ enum class PlaceKind : uint8_t { Attribute, DictItem, Cell };
 struct Place {
   PlaceKind kind;
   Ref<> owner;
-  Ref<> key;   // null for a cell
-  Ref<> old;   // null: was absent
+  Ref<> key;  // null for a cell
+  Ref<> old;  // null: was absent
 };
 
 class Journal {

@@ -38,9 +38,8 @@ inline PyObject* made_dict(PyObject* object) {
   if (has_managed_dict(type)) {
     return managed_dict(object);
   }
-  return type->tp_dictoffset > 0
-             ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset)
-             : nullptr;
+  return type->tp_dictoffset > 0 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset)
+                                 : nullptr;
 }
 
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.

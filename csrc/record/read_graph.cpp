@@ -22,18 +22,12 @@ std::string text_of(PyObject* object) {
 std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_ssize_t index) {
   switch (kind) {
     case Kind::OwnAttribute:
-    case Kind::Slot:
-      return parent + "." + text_of(key);
-    case Kind::DictItem:
-      return parent + (PyUnicode_Check(key) ? "['" + text_of(key) + "']" : "[" + text_of(key) + "]");
-    case Kind::SequenceItem:
-      return parent + "[" + std::to_string(index) + "]";
-    case Kind::CellContents:
-      return parent;
-    case Kind::InstanceDict:
-      return parent;  // its items read as the instance's attributes
-    default:
-      return parent;
+    case Kind::Slot: return parent + "." + text_of(key);
+    case Kind::DictItem: return parent + (PyUnicode_Check(key) ? "['" + text_of(key) + "']" : "[" + text_of(key) + "]");
+    case Kind::SequenceItem: return parent + "[" + std::to_string(index) + "]";
+    case Kind::CellContents: return parent;
+    case Kind::InstanceDict: return parent;  // its items read as the instance's attributes
+    default: return parent;
   }
 }
 
@@ -102,8 +96,8 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
     guard.expect = Expect::NewNode;
     guard.type = Py_TYPE(value);
     guard.type_pin = source::Pin::to(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-    std::string name = kind == Kind::Local ? "L['" + text_of(key) + "']"
-                                           : name_child(list_.names[parent], kind, key, index);
+    std::string name =
+        kind == Kind::Local ? "L['" + text_of(key) + "']" : name_child(list_.names[parent], kind, key, index);
     guard.child = add_node(value, std::move(name));
   }
   list_.guards.push_back(std::move(guard));
@@ -172,8 +166,8 @@ void ReadGraph::read_function(PyObject* object) {
   auto part = [](PyObject* value) { return value ? value : Py_None; };
   Guard guard{Kind::FunctionParts};
   guard.parent = node;
-  guard.value = steal(PyTuple_Pack(3, part(function->func_code), part(function->func_defaults),
-                                   part(function->func_kwdefaults)));
+  guard.value =
+      steal(PyTuple_Pack(3, part(function->func_code), part(function->func_defaults), part(function->func_kwdefaults)));
   list_.guards.push_back(std::move(guard));
 }
 

@@ -71,8 +71,8 @@ void Recorder::record_frame_start() {
   }
   graph_.read_function(object);
   for (Py_ssize_t i = 0; function->func_closure && i < PyTuple_GET_SIZE(function->func_closure); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, frame->f_code->co_nlocalsplus -
-                                                                             PyTuple_GET_SIZE(function->func_closure) + i);
+    PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames,
+                                      frame->f_code->co_nlocalsplus - PyTuple_GET_SIZE(function->func_closure) + i);
     const char* text = PyUnicode_AsUTF8(name);
     graph_.add_constant(PyTuple_GET_ITEM(function->func_closure, i), text ? text : "?");
   }
@@ -117,9 +117,7 @@ void Recorder::record_write(journal::PlaceKind kind, PyObject* owner, PyObject* 
     case journal::PlaceKind::DictItem:
       graph_.read(node, guard::Kind::DictItem, key, 0, py::dict_item(owner, key));
       break;
-    case journal::PlaceKind::Cell:
-      graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(owner));
-      break;
+    case journal::PlaceKind::Cell: graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(owner)); break;
   }
   if (!known || !journal_.note(kind, owner, key)) {
     abort(AbortReason::WriteOutside, std::string("an object of type ") + Py_TYPE(owner)->tp_name);
@@ -182,8 +180,7 @@ int count_deciding_operands(Op op) {
     case Op::kCOMPARE_OP:
     case Op::kBINARY_SUBSCR:
     case Op::kCONTAINS_OP:
-    case Op::kSTORE_SUBSCR:
-      return 2;
+    case Op::kSTORE_SUBSCR: return 2;
     case Op::kUNARY_NEGATIVE:
     case Op::kUNARY_POSITIVE:
     case Op::kUNARY_INVERT:
@@ -198,10 +195,8 @@ int count_deciding_operands(Op op) {
     case Op::kLOAD_METHOD:
     case Op::kGET_ITER:
     case Op::kUNPACK_SEQUENCE:
-    case Op::kUNPACK_EX:
-      return 1;
-    default:
-      return 0;
+    case Op::kUNPACK_EX: return 1;
+    default: return 0;
   }
 }
 
@@ -231,26 +226,18 @@ void Recorder::record(Op op, int oparg) {
       }
       return;
     }
-    case Op::kSTORE_DEREF:
-      return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
-    case Op::kDELETE_DEREF:
-      require_fresh(position_.frame->localsplus[oparg]);
-      return;
-    case Op::kLOAD_GLOBAL:
-      return record_global(name_at(oparg >> 1));
+    case Op::kSTORE_DEREF: return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kDELETE_DEREF: require_fresh(position_.frame->localsplus[oparg]); return;
+    case Op::kLOAD_GLOBAL: return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
       graph_.add_constant(position_.frame->f_globals, "G");
       return record_write(journal::PlaceKind::DictItem, position_.frame->f_globals, name_at(oparg));
-    case Op::kDELETE_GLOBAL:
-      return abort(AbortReason::WriteOutside, "a global variable is deleted");
+    case Op::kDELETE_GLOBAL: return abort(AbortReason::WriteOutside, "a global variable is deleted");
     case Op::kLOAD_ATTR:
-    case Op::kLOAD_METHOD:
-      return record_attribute(peek(1), name_at(oparg));
+    case Op::kLOAD_METHOD: return record_attribute(peek(1), name_at(oparg));
     case Op::kSTORE_ATTR:
-    case Op::kDELETE_ATTR:
-      return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
-    case Op::kBINARY_SUBSCR:
-      return record_item(peek(2), peek(1));
+    case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
+    case Op::kBINARY_SUBSCR: return record_item(peek(2), peek(1));
     case Op::kSTORE_SUBSCR:
     case Op::kDELETE_SUBSCR:
       if (source::is_tensor(peek(2))) {
@@ -261,26 +248,20 @@ void Recorder::record(Op op, int oparg) {
       }
       require_fresh(peek(2));
       return;
-    case Op::kBINARY_OP:
-      return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);
+    case Op::kBINARY_OP: return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);
     case Op::kUNARY_NEGATIVE:
     case Op::kUNARY_POSITIVE:
-    case Op::kUNARY_INVERT:
-      return record_binary(peek(1), peek(1), false);
-    case Op::kCOMPARE_OP:
-      return record_comparison(peek(2), peek(1));
-    case Op::kIS_OP:
-      return record_identity(peek(2), peek(1));
-    case Op::kCONTAINS_OP:
-      return record_membership(peek(1), peek(2));
+    case Op::kUNARY_INVERT: return record_binary(peek(1), peek(1), false);
+    case Op::kCOMPARE_OP: return record_comparison(peek(2), peek(1));
+    case Op::kIS_OP: return record_identity(peek(2), peek(1));
+    case Op::kCONTAINS_OP: return record_membership(peek(1), peek(2));
     case Op::kUNARY_NOT:
     case Op::kPOP_JUMP_FORWARD_IF_FALSE:
     case Op::kPOP_JUMP_FORWARD_IF_TRUE:
     case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
     case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
     case Op::kJUMP_IF_FALSE_OR_POP:
-    case Op::kJUMP_IF_TRUE_OR_POP:
-      return record_truth(peek(1));
+    case Op::kJUMP_IF_TRUE_OR_POP: return record_truth(peek(1));
     case Op::kGET_ITER:
     case Op::kGET_YIELD_FROM_ITER:
     case Op::kUNPACK_SEQUENCE:
@@ -288,8 +269,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kLIST_EXTEND:
     case Op::kSET_UPDATE:
     case Op::kDICT_UPDATE:
-    case Op::kDICT_MERGE:
-      return record_iteration(peek(1));
+    case Op::kDICT_MERGE: return record_iteration(peek(1));
     case Op::kFOR_ITER:
       if (graph_.is_outside(peek(1))) {
         abort(AbortReason::IteratorOutside, Py_TYPE(peek(1))->tp_name);
@@ -319,10 +299,8 @@ void Recorder::record(Op op, int oparg) {
         abort(AbortReason::UnknownRead, "an object is formatted");
       }
       return;
-    case Op::kIMPORT_NAME:
-      return record_import(name_at(oparg), peek(2));
-    case Op::kIMPORT_FROM:
-      return record_attribute(peek(1), name_at(oparg));
+    case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
+    case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
     case Op::kLOAD_NAME:
     case Op::kSTORE_NAME:
     case Op::kDELETE_NAME:
@@ -340,25 +318,22 @@ void Recorder::record(Op op, int oparg) {
     case Op::kGET_ANEXT:
     case Op::kGET_AWAITABLE:
     case Op::kASYNC_GEN_WRAP:
-    case Op::kEND_ASYNC_FOR:
-      return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
-    case Op::kGET_LEN:
-      return record_length(peek(1));
+    case Op::kEND_ASYNC_FOR: return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
+    case Op::kGET_LEN: return record_length(peek(1));
     case Op::kSEND:
       if (graph_.is_outside(peek(2))) {
         abort(AbortReason::IteratorOutside, Py_TYPE(peek(2))->tp_name);
       }
       return;
-    default:
-      return;  // the stack, fast locals, jumps, building of containers, raising and catching
+    default: return;  // the stack, fast locals, jumps, building of containers, raising and catching
   }
 }
 
 namespace {
 
-constexpr const char* kBinaryNames[] = {"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod",
+constexpr const char* kBinaryNames[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
                                         "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
-constexpr const char* kInPlaceNames[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod",
+constexpr const char* kInPlaceNames[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
                                          "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
 constexpr const char* kComparisonNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 
@@ -372,20 +347,13 @@ Ref<> Recorder::current_operator() const {
       const char* name = oparg >= NB_INPLACE_ADD ? kInPlaceNames[oparg - NB_INPLACE_ADD] : kBinaryNames[oparg];
       return steal(Py_BuildValue("s(OO)", name, peek(2), peek(1)));
     }
-    case Op::kCOMPARE_OP:
-      return steal(Py_BuildValue("s(OO)", kComparisonNames[oparg], peek(2), peek(1)));
-    case Op::kBINARY_SUBSCR:
-      return steal(Py_BuildValue("s(OO)", "getitem", peek(2), peek(1)));
-    case Op::kSTORE_SUBSCR:
-      return steal(Py_BuildValue("s(OOO)", "setitem", peek(2), peek(1), peek(3)));
-    case Op::kUNARY_NEGATIVE:
-      return steal(Py_BuildValue("s(O)", "neg", peek(1)));
-    case Op::kUNARY_POSITIVE:
-      return steal(Py_BuildValue("s(O)", "pos", peek(1)));
-    case Op::kUNARY_INVERT:
-      return steal(Py_BuildValue("s(O)", "invert", peek(1)));
-    default:
-      return share(Py_None);
+    case Op::kCOMPARE_OP: return steal(Py_BuildValue("s(OO)", kComparisonNames[oparg], peek(2), peek(1)));
+    case Op::kBINARY_SUBSCR: return steal(Py_BuildValue("s(OO)", "getitem", peek(2), peek(1)));
+    case Op::kSTORE_SUBSCR: return steal(Py_BuildValue("s(OOO)", "setitem", peek(2), peek(1), peek(3)));
+    case Op::kUNARY_NEGATIVE: return steal(Py_BuildValue("s(O)", "neg", peek(1)));
+    case Op::kUNARY_POSITIVE: return steal(Py_BuildValue("s(O)", "pos", peek(1)));
+    case Op::kUNARY_INVERT: return steal(Py_BuildValue("s(O)", "invert", peek(1)));
+    default: return share(Py_None);
   }
 }
 

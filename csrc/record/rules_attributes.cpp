@@ -31,8 +31,8 @@ bool prepare_rules() {
   if (!globals || PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()) < 0) {
     return false;
   }
-  Ref<> ran = steal(PyRun_String("class Probe:\n  def __getattr__(self, name): return None\nProbe().missing\n", Py_file_input,
-                                 globals.get(), globals.get()));
+  Ref<> ran = steal(PyRun_String("class Probe:\n  def __getattr__(self, name): return None\nProbe().missing\n",
+                                 Py_file_input, globals.get(), globals.get()));
   PyObject* probe = ran ? PyDict_GetItemString(globals.get(), "Probe") : nullptr;
   if (probe == nullptr) {
     return false;
@@ -144,8 +144,8 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
     return abort(AbortReason::UnknownRead, "a class");
   }
   PyObject* on_meta = _PyType_Lookup(meta, name);
-  if (on_meta != nullptr && Py_TYPE(on_meta)->tp_descr_set != nullptr && !PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE) &&
-      Py_TYPE(on_meta) != &PyProperty_Type) {
+  if (on_meta != nullptr && Py_TYPE(on_meta)->tp_descr_set != nullptr &&
+      !PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(on_meta) != &PyProperty_Type) {
     if (!is_one_of(name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__",
                           "__doc__", "__flags__"})) {
       abort(AbortReason::UnknownRead, "the inside of a class");

@@ -158,8 +158,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         record_deep(argument, 0);
       }
       return;
-    case Purity::Length:
-      return first ? record_length(first) : void();
+    case Purity::Length: return first ? record_length(first) : void();
     case Purity::Truth:
       for (PyObject* argument : all) {
         record_truth(argument);
@@ -212,7 +211,8 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return record_attribute_write(first, all[1], all.size() == 2);
     case Purity::GetItem:
-      return all.size() >= 2 ? record_item(first, all[1]) : abort(AbortReason::UnknownCall, describe_callable(callable));
+      return all.size() >= 2 ? record_item(first, all[1])
+                             : abort(AbortReason::UnknownCall, describe_callable(callable));
     case Purity::Update:
       if (first != nullptr && require_fresh(first)) {
         for (size_t i = 1; i < all.size(); ++i) {

@@ -147,8 +147,7 @@ void Recorder::record_length(PyObject* container) {
     graph_.read_length(node, Py_SIZE(container));
   } else if (length == PySet_Type.tp_as_sequence->sq_length) {
     graph_.read_length(node, PySet_GET_SIZE(container));
-  } else if (PyDict_Check(container) &&
-             type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
+  } else if (PyDict_Check(container) && type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
     if (has_written(container)) {
       return abort(AbortReason::WriteOutside, "a dict is written and then measured");
     }
@@ -227,7 +226,8 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   }
   int node = graph_.node_of(container);
   if (node >= 0 && PyDict_Check(container) &&
-      Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains && is_plain_key(item)) {
+      Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains &&
+      is_plain_key(item)) {
     return read_place(node, Kind::DictItem, container, item, py::dict_item(container, item));
   }
   record_deep(container, 0);

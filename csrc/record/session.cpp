@@ -13,8 +13,7 @@ thread_local Session* current_session = nullptr;
 PyTypeObject* mode_type = nullptr;
 
 struct Mode {
-  PyObject_HEAD
-  PyObject* tracer;
+  PyObject_HEAD PyObject* tracer;
 };
 
 // Torch calls this for every overridable function while the mode is on its stack.

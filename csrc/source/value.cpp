@@ -38,8 +38,8 @@ bool is_pinned_type(PyTypeObject* type) {
   return type == &PyFunction_Type || type == &PyCFunction_Type || type == &PyCode_Type || type == &PyMethodDescr_Type ||
          type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
          type == &PyClassMethodDescr_Type || type == &PyProperty_Type || type == &PyClassMethod_Type ||
-         type == &PyStaticMethod_Type || PyType_IsSubtype(type, &PyModule_Type) || PyType_IsSubtype(type, &PyType_Type) ||
-         is_derived_from_one_of(type, identity_types);
+         type == &PyStaticMethod_Type || PyType_IsSubtype(type, &PyModule_Type) ||
+         PyType_IsSubtype(type, &PyType_Type) || is_derived_from_one_of(type, identity_types);
 }
 
 }  // namespace
