@@ -5,15 +5,12 @@ namespace alternator::interp {
 Names names;
 
 bool prepare_names() {
-#define X(name)                                   \
-  names.name = PyUnicode_InternFromString(#name); \
-  if (names.name == nullptr) {                    \
-    return false;                                 \
-  }
-  ALTERNATOR_NAMES(X)
-#undef X
+  bool made = true;
+#define NAME(string) made = made && (names.string = PyUnicode_InternFromString(#string)) != nullptr;
+#include "interp/names.def"
+#undef NAME
   names.empty = PyUnicode_InternFromString("");
-  return names.empty != nullptr;
+  return made && names.empty != nullptr;
 }
 
 }  // namespace alternator::interp

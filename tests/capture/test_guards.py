@@ -1,4 +1,4 @@
-"""Soundness of guards: whatever a captured function read is changed, and the next call must give what eager execution gives."""
+"""Soundness of guards: what a captured function read is changed; the next call must give what eager execution gives."""
 
 import types
 

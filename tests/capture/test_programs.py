@@ -1,4 +1,4 @@
-"""Programs captured whole: eager and compiled agree on results, exceptions and mutations; or they run eagerly and say so."""
+"""Programs captured whole: eager and compiled agree in all that can be seen; or they run eagerly and say so."""
 
 import collections
 import dataclasses
