@@ -11,8 +11,8 @@ try:
     from alternator import _C
 except ImportError as error:
     raise ImportError(
-        f"alternator's extension module could not be loaded ({error}). In a checkout, use ./dev (it builds the module and "
-        "sets the path: ./dev python ...), or install the package with `pip install .`."
+        f"alternator's extension module could not be loaded ({error}). In a checkout, use ./dev (it builds the module "
+        "and sets the path: ./dev python ...), or install the package with `pip install .`."
     ) from error
 
 __version__ = "0.1.0"

@@ -55,8 +55,8 @@ def report(kind, text):
             warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
     elif kind == "limit":
         warnings.warn(
-            f"alternator: recompile_limit ({RECOMPILE_LIMIT}) reached, the function runs eagerly from now on where no graph "
-            f"fits. The last reason: {text}",
+            f"alternator: recompile_limit ({RECOMPILE_LIMIT}) reached, the function runs eagerly from now on where no "
+            f"graph fits. The last reason: {text}",
             stacklevel=2,
         )
 

@@ -1,4 +1,4 @@
-"""The purity table: what C functions read and write. Rows of csrc/record/purity.h, filled with the functions themselves.
+"""The purity table: what C functions read and write. The rows of csrc/record/purity.h, filled with the functions.
 
 A function that is in no row cannot run while tracing.
 """

@@ -1,8 +1,8 @@
 """The tracer: torch's calls become nodes of a graph and run on fakes for their results.
 
-While a trace runs, torch sends every overridable function to `Tracer.record` (csrc/record/session.cpp puts a function mode on
-torch's stack). Conventions of the graph are TorchDynamo's: `operator.add` for `+`, `call_method` for methods of tensors,
-torch's functions as they were called, placeholders named after their source, one tuple of outputs.
+While a trace runs, torch sends every overridable function to `Tracer.record` (csrc/record/session.cpp puts a function
+mode on torch's stack). Conventions of the graph are TorchDynamo's: `operator.add` for `+`, `call_method` for methods of
+tensors, torch's functions as they were called, placeholders named after their source, one tuple of outputs.
 """
 
 from __future__ import annotations

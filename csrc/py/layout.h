@@ -64,6 +64,8 @@ inline void note_inline_insertion(PyObject* object, Py_ssize_t index) {
 inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
 // The keys that the instances of a class share only grow: the same count is the same set.
 inline PyDictKeysObject* shared_keys(PyTypeObject* type) {
+  // A type with a managed dict is a heap type; where the compiler thinks to know better, it warns.
+  __asm__("" : "+r"(type));
   return reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys;
 }
 inline Py_ssize_t shared_key_count(PyTypeObject* type) { return shared_keys(type)->dk_nentries; }
