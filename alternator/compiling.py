@@ -101,6 +101,15 @@ class CompiledModule(torch.nn.Module):
     def __delattr__(self, name):
         delattr(self._modules["_orig_mod"], name)
 
+    @property
+    def training(self):
+        return self._modules["_orig_mod"].training
+
+    @training.setter
+    def training(self, value):
+        if "_orig_mod" in self.__dict__.get("_modules", ()):  # not while Module.__init__ runs
+            self._modules["_orig_mod"].training = value
+
     def train(self, mode=True):
         self._orig_mod.train(mode)
         return self

@@ -91,6 +91,8 @@ class Tracer:
         if name in METADATA_METHODS:
             return self.compute(func, args, kwargs)
         if func in STATE_SETTERS:
+            if func is torch._C._set_grad_enabled and args == (torch.is_grad_enabled(),):
+                return None  # as it is already
             self.add("call_function", func, args, kwargs, None)
             return func(*args, **kwargs)
         if kwargs.get("out") is not None or name in (

@@ -1,0 +1,185 @@
+"""A trace leaves nothing behind: given up anywhere, repeated, in threads."""
+
+import gc
+import sys
+import threading
+
+import pytest
+import torch
+
+import alternator
+from capture.agreement import Captured, same
+
+pytestmark = pytest.mark.capture
+
+X = torch.linspace(0, 1, 8)
+STATE = {"n": 0}
+
+
+class Box:
+    def __init__(self):
+        self.n = 0
+        self.items = {"a": 1}
+
+
+def busy(x, box, stop):
+    """Writes here and there, and does something that cannot be captured at step `stop`."""
+    for step in range(6):
+        box.n = box.n + 1
+        box.items["a"] = box.n
+        STATE["n"] = box.n
+        x = x * 2
+        if step == stop:
+            print(end="")
+    return x, box.n
+
+
+@pytest.mark.parametrize("stop", range(7))
+def test_a_trace_that_is_given_up_leaves_the_world_as_it_was(stop):
+    STATE["n"] = 0
+    eager, compiled = Box(), Box()
+    expected = [busy(X, eager, stop) for _ in range(3)]
+    state = STATE["n"]
+    STATE["n"] = 0
+    run = Captured(busy)
+    found = [run(X, compiled, stop) for _ in range(3)]
+    assert same(found, expected)
+    assert same(vars(compiled), vars(eager))
+    assert STATE["n"] == state
+    assert bool(run.graphs) == (stop == 6)
+
+
+def test_the_order_of_new_attributes():
+    def program(x, box):
+        box.second = x + 1
+        box.first = 1
+        box.n = 5
+        return x
+
+    eager, compiled = Box(), Box()
+    program(X, eager)
+    Captured(program)(X, compiled)
+    assert list(vars(compiled)) == list(vars(eager))
+
+
+def test_finalisers_of_a_trace_do_not_run():
+    log = []
+
+    class Noisy:
+        def __del__(self):
+            log.append("dead")
+
+    def program(x):
+        Noisy()
+        return x + 1
+
+    compiled = Captured(program)
+    for count in (1, 2, 3):
+        assert torch.equal(compiled(X), X + 1)
+        assert log == ["dead"] * count
+
+
+def test_a_suspended_generator_of_a_trace_is_not_closed():
+    log = []
+
+    def numbers():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    def program(x):
+        for n in numbers():
+            x = x + n
+            break
+        return x
+
+    compiled = Captured(program)
+    for _ in range(3):
+        log.clear()
+        assert torch.equal(compiled(X), X + 1)
+        assert log in (["closed"], [])
+
+
+def test_captures_and_warm_calls_do_not_leak():
+    def program(x, n):
+        return {"y": x * n, "z": [x + 1]}
+
+    compiled = alternator.compile(program, backend="eager")
+
+    def capture():
+        alternator.reset()
+        compiled(X, 2)
+        compiled(X, 2)
+
+    def make_graph_module():  # torch.fx itself keeps something of every module: that is not ours
+        graph = torch.fx.Graph()
+        graph.output((graph.call_function(torch.sin, (graph.placeholder("x"),)),))
+        torch.fx.GraphModule(torch.nn.Module(), graph)
+
+    def growth(step, repeat=200):
+        for _ in range(50):
+            step()
+        gc.collect()
+        before = sys.getallocatedblocks(), len(gc.get_objects())
+        for _ in range(repeat):
+            step()
+        gc.collect()
+        return (sys.getallocatedblocks() - before[0]) / repeat, (len(gc.get_objects()) - before[1]) / repeat
+
+    theirs, ours = growth(make_graph_module), growth(capture)
+    assert ours[0] < theirs[0] + 3, "a capture leaks memory"
+    assert ours[1] < theirs[1] + 0.5, "a capture leaks objects"
+    for _ in range(1000):
+        compiled(X, 2)
+    before = sys.getallocatedblocks()
+    for _ in range(5000):
+        compiled(X, 2)
+    assert sys.getallocatedblocks() - before < 50, "a warm call leaks"
+
+
+def test_threads_share_a_compiled_function():
+    def program(x, n):
+        return x * n + 1
+
+    compiled = alternator.compile(program, backend="eager")
+    wrong = []
+
+    def work(seed):
+        for i in range(60):
+            n = (seed + i) % 4
+            if not torch.equal(compiled(X, n), program(X, n)):
+                wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_the_backend_may_fail():
+    def backend(module, examples):
+        raise ZeroDivisionError("in the backend")
+
+    compiled = alternator.compile(lambda x: x + 1, backend=backend)
+    with pytest.raises(ZeroDivisionError, match="in the backend"):
+        compiled(X)
+
+
+def test_decorator_and_bad_arguments():
+    @alternator.compile(backend="eager")
+    def program(x):
+        return x - 1
+
+    assert torch.equal(program(X), X - 1)
+    assert program.__name__ == "program"
+    assert alternator.compile(program.__wrapped__, disable=True) is program.__wrapped__
+    with pytest.raises(TypeError, match="not int"):
+        alternator.compile(3)
+    with pytest.raises(NotImplementedError, match="dynamic"):
+        alternator.compile(program.__wrapped__, dynamic=True)
+    with pytest.raises(RuntimeError, match="mode or options"):
+        alternator.compile(program.__wrapped__, mode="default", options={})
