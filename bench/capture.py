@@ -87,7 +87,8 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows, ratios = {}, {"capture": [], "warm": []}
-    print(f"{'':8}{'capture ms: ours':>18}{'theirs':>10}{'ratio':>8}{'warm µs: ours':>16}{'theirs':>9}{'ratio':>7}  graphs, ops")
+    header = f"{'':8}{'capture ms: ours':>18}{'theirs':>10}{'ratio':>8}{'warm µs: ours':>16}{'theirs':>9}{'ratio':>7}"
+    print(f"{header}  graphs, operations")
     models = make_models(options.layers)
     # All of ours first: TorchDynamo patches Module for good when it is first used.
     chosen = {name: model for name, model in models.items() if options.only in (None, name)}

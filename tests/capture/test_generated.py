@@ -1,4 +1,4 @@
-"""Generated programs that mix tensor work with Python state: eager and compiled agree over calls with changed inputs."""
+"""Generated programs that mix tensor work with Python state: eager and compiled agree over changing calls."""
 
 import copy
 import os
@@ -109,7 +109,9 @@ def blocks(depth):
         st.builds(lambda t: ["for part in parts(x, y):", f"    x = part + {t}"], tensors()),
     )
     plain = simple_statements().map(lambda statement: [statement])
-    return st.lists(plain | compound, min_size=1, max_size=4).map(lambda groups: [line for group in groups for line in group])
+    return st.lists(plain | compound, min_size=1, max_size=4).map(
+        lambda groups: [line for group in groups for line in group]
+    )
 
 
 PREAMBLE = """

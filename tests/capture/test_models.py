@@ -89,7 +89,10 @@ def make_transformers():
     return {
         "bert": lambda: (transformers.BertModel(transformers.BertConfig(vocab_size=100, **size)), {}),
         "gpt2": lambda: (transformers.GPT2Model(gpt2), {"use_cache": False}),
-        "llama": lambda: (transformers.LlamaModel(transformers.LlamaConfig(vocab_size=100, **size)), {"use_cache": False}),
+        "llama": lambda: (
+            transformers.LlamaModel(transformers.LlamaConfig(vocab_size=100, **size)),
+            {"use_cache": False},
+        ),
     }
 
 
@@ -116,7 +119,9 @@ SILENT = {"_log_api_usage_once"}
 
 
 def count_operations(module):
-    names = [getattr(node.target, "__name__", node.target) for node in module.graph.nodes if node.op.startswith("call_")]
+    names = [
+        getattr(node.target, "__name__", node.target) for node in module.graph.nodes if node.op.startswith("call_")
+    ]
     return collections.Counter(name for name in names if name not in SILENT)
 
 
