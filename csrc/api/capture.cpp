@@ -7,6 +7,7 @@
 #include "record/session.h"
 #include "region/region.h"
 #include "source/value.h"
+#include "torch/python_fakes.h"
 
 namespace alternator::api {
 namespace {
@@ -218,8 +219,9 @@ PyMODINIT_FUNC PyInit__capture() {
   Ref<> core = steal(PyImport_ImportModule("alternator._C"));
   Ref<> module = core ? steal(PyModule_Create(&api::definition)) : nullptr;
   Ref<> type = module ? steal(PyType_FromSpec(&api::spec)) : nullptr;
-  if (!type || PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 ||
-      !record::add_mode_type(module.get())) {
+  Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
+  if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
+      PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get())) {
     return nullptr;
   }
   return module.release();

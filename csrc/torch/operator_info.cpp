@@ -1,0 +1,89 @@
+#include "torch/operator_info.h"
+
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace alternator::tensor {
+namespace {
+
+enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached };
+
+// Whether operator_rule.def has a row for an overload, or for all of its operator's.
+bool has_rule(const std::string& name, const std::string& base, Rule rule) {
+  static const std::unordered_multimap<std::string_view, Rule> rules = {
+#define VIA_TORCH(op, why) {op, Rule::ViaTorch},
+#define MIXES_DEVICES(op) {op, Rule::MixesDevices},
+#define NOT_CACHED(op, why) {op, Rule::NotCached},
+#include "torch/operator_rule.def"
+#undef VIA_TORCH
+#undef MIXES_DEVICES
+#undef NOT_CACHED
+  };
+  for (const std::string& key : {name, base}) {
+    auto [begin, end] = rules.equal_range(key);
+    for (auto row = begin; row != end; ++row) {
+      if (row->second == rule) return true;
+    }
+  }
+  return false;
+}
+
+// Operators that come with torch: their kernels are pure functions of metadata. A custom operator's fake kernel is the
+// user's code, which may look at anything, and may be registered again.
+bool comes_with_torch(const std::string& name) { return name.starts_with("aten::") || name.starts_with("prims::"); }
+
+Route choose_route(const c10::OperatorHandle& op, const OperatorInfo& info, const std::string& base) {
+  using c10::DispatchKey;
+  if (op.hasTag(at::Tag::data_dependent_output)) return Route::Data;
+  const bool own_meta = op.hasKernelForDispatchKey(DispatchKey::Meta);
+  if (!own_meta && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) return Route::Composite;
+  if (!comes_with_torch(info.name) || op.hasTag(at::Tag::dynamic_output_shape)) return Route::Torch;
+  if (has_rule(info.name, base, Rule::ViaTorch)) return Route::Torch;
+  if (info.rule) return Route::Rule;
+  if (info.kernel) return Route::Direct;
+  return op.hasComputedKernelForDispatchKey(DispatchKey::Meta) ? Route::Meta : Route::Torch;
+}
+
+OperatorInfo describe_operator(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  OperatorInfo info;
+  info.name = name_operator(schema);
+  info.kernel = find_meta_kernel(info.name);
+  info.rule = find_shape_rule(info.name);
+  const auto& arguments = schema.arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() == "device") info.device_argument = static_cast<int>(i);
+    if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) info.writes = true;
+  }
+  info.route = choose_route(op, info, schema.name());
+  info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
+  info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
+  return info;
+}
+
+}  // namespace
+
+std::string name_operator(const c10::FunctionSchema& schema) {
+  return schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
+}
+
+std::shared_ptr<const OperatorInfo> find_operator(const c10::OperatorHandle& op) {
+  static std::shared_mutex mutex;
+  static std::unordered_map<c10::OperatorHandle, std::shared_ptr<const OperatorInfo>> known;
+  {
+    std::shared_lock lock(mutex);
+    if (auto found = known.find(op); found != known.end()) return found->second;
+  }
+  auto info = std::make_shared<const OperatorInfo>(describe_operator(op));
+  // A custom operator can go away and another one take its address.
+  if (comes_with_torch(info->name)) {
+    std::unique_lock lock(mutex);
+    known.emplace(op, info);
+  }
+  return info;
+}
+
+}  // namespace alternator::tensor

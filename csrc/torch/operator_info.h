@@ -1,0 +1,44 @@
+// What the fallback knows about an operator: how its metadata is computed, and which of its arguments matter.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <string>
+
+#include "torch/shape_rule.h"
+
+namespace alternator::tensor {
+
+// How an operator's results are found.
+enum class Route : uint8_t {
+  Data,       // not at all: the answer is in the data
+  Composite,  // by running its definition in terms of other operators, on fakes
+  Direct,     // by the structured C++ meta kernel of meta_kernel.def, around Python kernels that replace it
+  Meta,       // by the kernel registered for the Meta key, in C++ or Python
+  Rule,       // by a rule of shape_rule.cpp
+  Torch,      // by torch's own FakeTensorMode
+};
+
+struct OperatorInfo {
+  std::string name;  // "aten::add.Tensor"
+  Route route = Route::Meta;
+  const c10::KernelFunction* kernel = nullptr;  // Route::Direct
+  ShapeRule rule = nullptr;                     // Route::Rule
+  int device_argument = -1;                     // index of the argument that says where results are, or -1
+  bool writes = false;                          // some argument is written to
+  bool mixes_devices = false;                   // takes tensors of several devices, as a copy does
+  bool cached = true;
+};
+
+// The info of an operator. Operators that come with torch are looked up once for the life of the process.
+std::shared_ptr<const OperatorInfo> find_operator(const c10::OperatorHandle& op);
+
+// The name with the overload, as torch prints it.
+std::string name_operator(const c10::FunctionSchema& schema);
+
+// The structured meta kernel of an operator (meta_kernel.def), or null.
+const c10::KernelFunction* find_meta_kernel(const std::string& name);
+
+}  // namespace alternator::tensor

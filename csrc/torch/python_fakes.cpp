@@ -1,0 +1,121 @@
+// The module alternator._fakes: fakes from Python.
+#include "torch/python_fakes.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "torch/fake_kernel.h"
+#include "torch/python_error.h"
+
+namespace alternator::tensor {
+
+// ---- Errors --------------------------------------------------------------------------------------------------------
+
+void throw_data_dependent(const std::string& message) { throw DataDependent(message); }
+
+PyObject* DataDependent::python_type() { return data_dependent_class(); }
+
+PyObject* data_dependent_class() {
+  static PyObject* type = PyErr_NewExceptionWithDoc("alternator.DataDependent",
+                                                    "The result depends on the data of a tensor, and a fake has none.",
+                                                    PyExc_RuntimeError, nullptr);
+  return type;
+}
+
+bool is_data_dependent(PyObject* exception) {
+  if (PyErr_GivenExceptionMatches(exception, data_dependent_class())) return true;
+  if (Py_TYPE(exception) != reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError)) return false;
+  py::str text(exception);
+  return std::string(text).starts_with(kNoData);
+}
+
+namespace {
+
+// ---- Making fakes --------------------------------------------------------------------------------------------------
+
+py::object wrap_fake(PyObject* real, const at::Tensor& fake) {
+  // A Parameter's fake is one: `isinstance` and Module.__setattr__ tell them apart from other tensors.
+  PyTypeObject* type = Py_TYPE(real);
+  if (!THPVariable_CheckTypeExact(type)) {
+    throw py::type_error(std::string("no fake can stand for a tensor of the class ") + type->tp_name);
+  }
+  return py::reinterpret_steal<py::object>(THPVariable_Wrap(fake, type));
+}
+
+py::object make_fake_object(FakeMemo& memo, py::handle real) {
+  if (!THPVariable_Check(real.ptr())) throw py::type_error("make() takes a tensor");
+  return wrap_fake(real.ptr(), memo.make(THPVariable_Unpack(real.ptr())));
+}
+
+class PythonMode {
+ public:
+  PythonMode() = default;
+  PythonMode(PythonMode&&) = default;
+
+  void enter() { mode_.emplace_back(std::make_unique<FakeMode>(&memo_)); }
+  void exit() { mode_.pop_back(); }
+  FakeMemo& memo() { return memo_; }
+
+ private:
+  FakeMemo memo_;
+  std::vector<std::unique_ptr<FakeMode>> mode_;
+};
+
+// Storages are remembered: two tensors made one after the other must share what they share. The tensors are not, since
+// a test may change a fake and ask for a fresh one.
+py::object make_with_shared_storages(py::handle real) {
+  static auto* storages = new std::shared_ptr<StorageMemo>(std::make_shared<StorageMemo>());
+  FakeMemo memo(*storages);
+  return make_fake_object(memo, real);
+}
+
+py::dict describe_cache() {
+  PlanCache::Counts counts = plan_cache().counts();
+  py::dict info;
+  info["hits"] = counts.hits;
+  info["misses"] = counts.misses;
+  info["uncached"] = counts.uncached;
+  info["entries"] = counts.entries;
+  info["via_torch"] = count_torch_plans();
+  return info;
+}
+
+void bind(py::module_& module) {
+  module.attr("DataDependent") = py::reinterpret_borrow<py::object>(data_dependent_class());
+  module.def("make", &make_with_shared_storages);
+  module.def("is_fake", [](py::handle object) {
+    return THPVariable_Check(object.ptr()) && is_fake(THPVariable_Unpack(object.ptr()));
+  });
+  module.def("is_data_dependent", [](py::handle error) { return is_data_dependent(error.ptr()); });
+  module.def("cache_info", &describe_cache);
+  module.def("clear_cache", [] { plan_cache().clear(); });
+  module.def("set_comparison", &set_comparison);
+  module.def("take_differences", &take_differences);
+  module.def("route", &name_route);
+  py::class_<PythonMode>(module, "FakeMode")
+      .def(py::init<>())
+      .def("__enter__",
+           [](py::object self) {
+             self.cast<PythonMode&>().enter();
+             return self;
+           })
+      .def("__exit__", [](PythonMode& mode, py::args) { mode.exit(); })
+      .def("make", [](PythonMode& mode, py::handle real) { return make_fake_object(mode.memo(), real); });
+}
+
+}  // namespace
+
+PyObject* make_fakes_module() {
+  static PyModuleDef definition;
+  try {
+    py::module_ module =
+        py::module_::create_extension_module("alternator._fakes", "Fake tensors: metadata without data.", &definition);
+    bind(module);
+    return module.release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+}  // namespace alternator::tensor
