@@ -12,10 +12,11 @@ import re
 import types
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils._pytree import tree_map
 
 from alternator import _capture
+
+fakes = _capture.fakes
 
 # Attributes and methods that tell of a tensor what its metadata tell: constants of the trace, no nodes.
 METADATA_ATTRIBUTES = {
@@ -60,7 +61,7 @@ class Tracer:
     """Records one trace."""
 
     def __init__(self):
-        self.mode = FakeTensorMode(allow_non_fake_inputs=False)
+        self.mode = fakes.FakeMode()
         self.rows = []  # (kind, target, args, kwargs, result) with tensors in place
         self.inputs = {}  # number -> (real tensor, its fake, name)
         self.fakes = {}  # id of a fake -> the fake: alive as long as the trace
@@ -75,8 +76,9 @@ class Tracer:
         kwargs = kwargs or {}
         try:
             return self.run(func, args, kwargs)
-        except (DataDependentOutputException, DynamicOutputShapeException) as error:
-            _capture.abort(True, str(error))
+        except Exception as error:
+            if fakes.is_data_dependent(error):
+                _capture.abort(True, str(error))
             raise
 
     def run(self, func, args, kwargs):
@@ -124,7 +126,7 @@ class Tracer:
         if number not in self.inputs:
             if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
                 raise Unsupported(f"a tensor of class {type(value).__name__}, layout {value.layout}")
-            fake = self.mode.from_tensor(value, static_shapes=True)
+            fake = self.mode.make(value)
             self.inputs[number] = (value, fake, name)
             self.versions[number] = fake._version
         return self.inputs[number][1]
