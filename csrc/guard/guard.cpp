@@ -85,6 +85,36 @@ bool same_parts(PyObject* object, PyObject* parts) {
   return same(0, function->func_code) && same(1, function->func_defaults) && same(2, function->func_kwdefaults);
 }
 
+template <class Visit>
+bool visit_type_items(PyObject* mro, Visit visit) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) {
+      continue;
+    }
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(type->tp_dict, &position, &key, &value)) {
+      if (!visit(key) || !visit(value)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool holds_type(const Guard& guard, PyTypeObject* type) {
+  uint32_t version = py::current_type_version(type);
+  if (version == static_cast<uint32_t>(guard.index)) {
+    return true;
+  }
+  if (version == 0 || !guard.contents->matches(type)) {
+    return false;
+  }
+  guard.index = version;
+  return true;
+}
+
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
   switch (guard.kind) {
@@ -93,8 +123,7 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     case Kind::FunctionParts: return same_parts(parent, guard.value.get());
     case Kind::TensorFacts: return guard.facts->matches(parent);
     case Kind::Distinct: return parent != (*slots)[guard.child];
-    case Kind::TypeVersion:
-      return py::current_type_version(reinterpret_cast<PyTypeObject*>(parent)) == static_cast<uint32_t>(guard.index);
+    case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
     case Kind::CAttribute: {
       Ref<> now = steal(PyObject_GetAttr(parent, guard.key.get()));
       PyErr_Clear();
@@ -146,6 +175,19 @@ std::string key_text(const Guard& guard, bool quoted) {
 }
 
 }  // namespace
+
+TypeContents::TypeContents(PyTypeObject* type) : mro(share(type->tp_mro)) {
+  visit_type_items(mro.get(), [&](PyObject* object) {
+    items.push_back(share(object));
+    return true;
+  });
+}
+
+bool TypeContents::matches(PyTypeObject* type) const {
+  size_t at = 0;
+  auto same = [&](PyObject* object) { return at < items.size() && items[at++].get() == object; };
+  return type->tp_mro == mro.get() && visit_type_items(mro.get(), same) && at == items.size();
+}
 
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
 const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }

@@ -26,6 +26,15 @@ const char* kind_text(Kind kind);
 
 enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
 
+// What a class and its bases hold. A class whose version changed may have been patched and put back (torch.fx does so).
+struct TypeContents {
+  explicit TypeContents(PyTypeObject* type);
+  bool matches(PyTypeObject* type) const;
+
+  Ref<> mro;
+  std::vector<Ref<>> items;  // keys and values by turns, class by class
+};
+
 struct Guard {
   explicit Guard(Kind guard_kind) : kind(guard_kind) {}
 
@@ -33,7 +42,8 @@ struct Guard {
   Expect expect = Expect::Nothing;
   int parent = -1;
   int child = -1;
-  Py_ssize_t index = 0;
+  mutable Py_ssize_t index = 0;            // of a TypeVersion it is brought up to date by a check
+  std::shared_ptr<TypeContents> contents;  // TypeVersion
   Ref<> key;
   Ref<> value;                   // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
   source::Pin pin;               // Expect::Pinned

@@ -136,6 +136,7 @@ bool ReadGraph::read_type(PyTypeObject* type) {
     Guard guard{Kind::TypeVersion};
     guard.parent = node;
     guard.index = version;
+    guard.contents = std::make_shared<guard::TypeContents>(type);
     list_.guards.push_back(std::move(guard));
   }
   return version != 0;

@@ -108,18 +108,23 @@ PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
         return nullptr;
       }
     }
-    std::optional<Abort> abort;
-    region = trace(ts, frame, &abort);
-    if (region == nullptr) {
-      return abort ? run_eagerly(ts, frame, *abort) : nullptr;
+    // A backend that is used for the first time may import and patch things that the trace read: then again.
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      std::optional<Abort> abort;
+      region = trace(ts, frame, &abort);
+      if (region == nullptr) {
+        return abort ? run_eagerly(ts, frame, *abort) : nullptr;
+      }
+      Py_ssize_t failed = guard::check(region->guards, frame->localsplus, &slots);
+      if (failed >= 0) {
+        last_miss_ = guard::explain(region->guards, failed, frame->localsplus, slots);
+      } else if (fits_storages(*region, slots)) {
+        regions_.push_back(region);
+        return run_region(*region, slots);
+      }
     }
-    regions_.push_back(region);
-    if (guard::check(region->guards, frame->localsplus, &slots) >= 0 || !fits_storages(*region, slots)) {
-      // The trace's own guards must hold right after it: if not (it read what it wrote, by another way), the region is wrong
-      // and is not used.
-      regions_.pop_back();
-      return run_eagerly(ts, frame, Abort{AbortReason::UnknownRead, "?", "guards do not hold after the trace"});
-    }
+    return run_eagerly(ts, frame,
+                       Abort{AbortReason::UnknownRead, "?", "it changed while the graph was compiled: " + last_miss_});
   }
   return run_region(*region, slots);
 }
@@ -153,8 +158,14 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
   region->exit = std::move(*exit);
   region->inputs = session.inputs();
   region->distinct_storages = session.mutates_inputs();
-  region->graph = session.finish(frontend_.finish.get());
   region->guards = session.take_guards();
+  std::vector<PyObject*> slots;
+  if (guard::check(region->guards, frame->localsplus, &slots) >= 0) {
+    // The trace's own guards must hold right after it: if not, it read what it had written, by another way.
+    *abort = Abort{AbortReason::UnknownRead, "?", "something that the function itself wrote"};
+    return nullptr;
+  }
+  region->graph = session.finish(frontend_.finish.get());
   return region->graph ? region : nullptr;
 }
 
