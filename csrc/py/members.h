@@ -32,16 +32,6 @@ inline PyObject* own_attribute(PyObject* object, PyObject* name, bool* known) {
   return _PyDict_GetItem_KnownHash(dict, name, string_hash(name));
 }
 
-// The instance's __dict__ if it has been made; null if there is none (yet).
-inline PyObject* made_dict(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (has_managed_dict(type)) {
-    return managed_dict(object);
-  }
-  return type->tp_dictoffset > 0 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset)
-                                 : nullptr;
-}
-
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.
 inline PyObject* dict_item(PyObject* dict, PyObject* key) {
   PyObject* value = PyDict_GetItemWithError(dict, key);

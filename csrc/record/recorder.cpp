@@ -279,8 +279,8 @@ void Recorder::record(Op op, int oparg) {
     case Op::kKW_NAMES: {
       PyObject* const* arguments = position_.stack_top - oparg;
       PyObject* method = arguments[-2];
-      return method != nullptr ? record_call(method, arguments - 1, oparg + 1, -1)
-                               : record_call(arguments[-1], arguments, oparg, -1);
+      return method != nullptr ? record_call(method, arguments - 1, oparg + 1)
+                               : record_call(arguments[-1], arguments, oparg);
     }
     case Op::kCALL_FUNCTION_EX: {
       bool has_kwargs = oparg & 1;

@@ -63,7 +63,7 @@ class Recorder : public interp::Observer {
   void record_identity(PyObject* left, PyObject* right);
   void record_membership(PyObject* container, PyObject* item);
   void record_iteration(PyObject* iterable);
-  void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
+  void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_class_call(PyObject* type);
   void record_method_parts(PyObject* method);

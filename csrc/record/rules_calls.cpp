@@ -29,12 +29,12 @@ bool is_safe_constructor(PyTypeObject* type) {
 
 }  // namespace
 
-void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t) {
+void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
   if (Py_IS_TYPE(callable, &PyMethod_Type)) {
     std::vector<PyObject*> all{PyMethod_GET_SELF(callable)};
     all.insert(all.end(), arguments, arguments + count);
     record_method_parts(callable);
-    return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()), -1);
+    return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()));
   }
   std::optional<Purity> purity = purity_of(callable);
   if (purity == Purity::Torch) {
@@ -65,7 +65,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
         all.push_back(PyTuple_GET_ITEM(given.get(), i));
       }
       all.insert(all.end(), arguments, arguments + count);
-      return record_call(inner.get(), all.data(), static_cast<Py_ssize_t>(all.size()), -1);
+      return record_call(inner.get(), all.data(), static_cast<Py_ssize_t>(all.size()));
     }
   }
   if (PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) {
@@ -263,7 +263,7 @@ void Recorder::record_star_call(PyObject* callable, PyObject* args, PyObject* kw
       all.push_back(value);
     }
   }
-  record_call(callable, all.data(), static_cast<Py_ssize_t>(all.size()), PyTuple_GET_SIZE(args));
+  record_call(callable, all.data(), static_cast<Py_ssize_t>(all.size()));
 }
 
 }  // namespace alternator::record

@@ -45,7 +45,7 @@ class Captured : public interp::FrameTaker {
   size_t size() const { return regions_.size(); }
   const Region& at(size_t index) const { return *regions_[index]; }
   void clear() { regions_.clear(); }
-  // For tests: the index of the first guard of a region that fails for these locals, -1 for none.
+  // Why the most recent region did not fit, the last time that none did.
   const std::string& last_miss() const { return last_miss_; }
 
  private:
