@@ -1,5 +1,6 @@
 #include "guard/guard.h"
 
+#include "py/body.h"
 #include "py/layout.h"
 #include "py/members.h"
 
@@ -27,6 +28,12 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
     case Kind::SequenceItem:
       if (PyList_Check(parent)) {
         return guard.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, guard.index) : nullptr;
+      }
+      if (py::body_kind(parent) == py::BodyKind::Deque) {
+        PyObject* item = PySequence_GetItem(parent, guard.index);
+        PyErr_Clear();
+        Py_XDECREF(item);  // the deque holds it
+        return item;
       }
       *valid = PyTuple_Check(parent);
       return *valid && guard.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, guard.index) : nullptr;
@@ -58,20 +65,53 @@ Py_ssize_t length_of(PyObject* object) {
   if (PyAnySet_Check(object)) {
     return PySet_GET_SIZE(object);
   }
-  return PyList_Check(object) || PyTuple_Check(object) ? Py_SIZE(object) : -1;
+  bool sized = PyList_Check(object) || PyTuple_Check(object) || py::body_kind(object) == py::BodyKind::Deque;
+  return sized ? Py_SIZE(object) : -1;
 }
 
 bool same_keys(PyObject* dict, PyObject* keys) {
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) {
     return false;
   }
-  Py_ssize_t position = 0;
+  auto same = [&](PyObject* key, Py_ssize_t index) {
+    PyObject* expected = PyTuple_GET_ITEM(keys, index);
+    return key == expected ||
+           (source::sort_of(expected) == source::Sort::Primitive && source::same_primitive(key, expected));
+  };
   Py_ssize_t index = 0;
+  if (PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 0) {
+    // Its order is its own, not that of the dict below it.
+    Ref<> now = steal(PyODict_Type.tp_iter(dict));
+    while (Ref<> key = now ? steal(Py_TYPE(now.get())->tp_iternext(now.get())) : nullptr) {
+      if (!same(key.get(), index++)) {
+        return false;
+      }
+    }
+    PyErr_Clear();
+    return index == PyTuple_GET_SIZE(keys);
+  }
+  Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(dict, &position, &key, &value)) {
-    PyObject* expected = PyTuple_GET_ITEM(keys, index++);
-    if (key != expected &&
-        (source::sort_of(expected) != source::Sort::Primitive || !source::same_primitive(key, expected))) {
+    if (!same(key, index++)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool same_set(PyObject* set, PyObject* items) {
+  if (!PyAnySet_Check(set) || PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) {
+    return false;
+  }
+  Py_ssize_t position = 0;
+  Py_ssize_t index = 0;
+  PyObject* item;
+  Py_hash_t hash;
+  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+    PyObject* expected = PyTuple_GET_ITEM(items, index++);
+    if (item != expected &&
+        (source::sort_of(expected) != source::Sort::Primitive || !source::same_primitive(item, expected))) {
       return false;
     }
   }
@@ -120,6 +160,7 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
   switch (guard.kind) {
     case Kind::Length: return length_of(parent) == guard.index;
     case Kind::DictKeys: return same_keys(parent, guard.value.get());
+    case Kind::SetItems: return same_set(parent, guard.value.get());
     case Kind::FunctionParts: return same_parts(parent, guard.value.get());
     case Kind::TensorFacts: return guard.facts->matches(parent);
     case Kind::Distinct: return parent != (*slots)[guard.child];
@@ -236,6 +277,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
       return what + "was " + std::to_string(guard.index) + ", is now " + std::to_string(length_of(parent));
     case Kind::TensorFacts: return what + guard.facts->difference(parent);
     case Kind::DictKeys:
+    case Kind::SetItems:
     case Kind::FunctionParts:
     case Kind::TypeVersion:
     case Kind::Setting:

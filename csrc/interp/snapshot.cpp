@@ -53,7 +53,8 @@ void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
   }
 }
 
-// A call with the right number of arguments, whatever they are: the frame's locals are overwritten.
+}  // namespace
+
 Ref<> call_with_dummies(PyFunctionObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   int total = code->co_argcount + code->co_kwonlyargcount;
@@ -72,8 +73,6 @@ Ref<> call_with_dummies(PyFunctionObject* function) {
   return steal(
       PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount, kwnames.get()));
 }
-
-}  // namespace
 
 bool prepare_snapshots() { return stack_maps.request(free_stack_map); }
 

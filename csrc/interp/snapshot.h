@@ -56,6 +56,9 @@ Abort refuse_snapshot(const Position& position, const char* caller);
 // Makes a call and puts the frames back; runs them to the end. The state is used up.
 Ref<> recreate(StackState state);
 
+// Calls a function with the right number of arguments, whatever they are, for the sake of the frame or the generator.
+Ref<> call_with_dummies(PyFunctionObject* function);
+
 // For the hook and the loop.
 bool is_outermost_of(const StackState& state, const py::Frame* frame);
 void restore_entry(py::ThreadState* ts, StackState* state, py::Frame* entry);

@@ -11,62 +11,138 @@ bool same_key(PyObject* a, PyObject* b) {
          (a != nullptr && b != nullptr && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && _PyUnicode_EQ(a, b));
 }
 
-PyObject* look(PlaceKind kind, PyObject* owner, PyObject* key, bool* known) {
+PyObject** slot_at(PyObject* owner, Py_ssize_t offset) {
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset);
+}
+
+PyObject* look(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, bool* known) {
   switch (kind) {
     case PlaceKind::Attribute: return py::own_attribute(owner, key, known);
     case PlaceKind::DictItem: return py::dict_item(owner, key);
     case PlaceKind::Cell: return PyCell_GET(owner);
+    case PlaceKind::Slot: return *slot_at(owner, offset);
+    case PlaceKind::ClassAttribute: return py::dict_item(reinterpret_cast<PyTypeObject*>(owner)->tp_dict, key);
   }
   return nullptr;
 }
 
 }  // namespace
 
-bool Journal::is_noted(PyObject* owner, PyObject* key) const {
-  for (const Place& place : places_) {
-    if (place.owner.get() == owner && same_key(place.key.get(), key)) {
-      return true;
+const Place* Journal::find(PyObject* owner, PyObject* key) const {
+  auto [first, last] = by_owner_.equal_range(owner);
+  for (auto at = first; at != last; ++at) {
+    if (same_key(places_[at->second].key.get(), key)) {
+      return &places_[at->second];
     }
   }
-  return false;
+  return nullptr;
 }
 
-bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key) {
+bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset) {
   if (is_noted(owner, key)) {
     return true;
   }
   bool known = true;
-  PyObject* old = look(kind, owner, key, &known);
+  PyObject* old = look(kind, owner, key, offset, &known);
   if (known) {
-    places_.push_back({kind, share(owner), share(key), share(old)});
+    by_owner_.emplace(owner, places_.size());
+    places_.push_back({kind, share(owner), share(key), share(old), offset});
   }
   return known;
 }
 
+bool Journal::note_deletion(PyObject* owner, PyObject* key) {
+  auto* place = const_cast<Place*>(find(owner, key));
+  place->deleted = true;
+  if (place->kind != PlaceKind::Attribute || !place->old) {
+    return place->kind != PlaceKind::DictItem || !place->old;
+  }
+  Ref<> dict = steal(PyObject_GenericGetDict(owner, nullptr));
+  Ref<> names = dict ? steal(PyDict_Keys(dict.get())) : nullptr;
+  PyErr_Clear();
+  if (!names) {
+    return false;
+  }
+  // Names that the trace itself added are no part of the order.
+  for (const Place& one : places_) {
+    if (one.owner.get() == owner && !one.old && PySequence_Contains(names.get(), one.key.get()) == 1) {
+      Ref<> index = steal(PyObject_CallMethod(names.get(), "remove", "O", one.key.get()));
+    }
+  }
+  PyErr_Clear();
+  orders_.emplace_back(share(owner), std::move(names));
+  return true;
+}
+
+bool Journal::note_body(PyObject* owner) {
+  if (body_of_.count(owner) != 0) {
+    return true;
+  }
+  py::BodyKind kind = py::body_kind(owner);
+  Ref<> twin = kind != py::BodyKind::None ? steal(py::make_twin(owner, kind)) : nullptr;
+  PyErr_Clear();
+  if (!twin) {
+    return false;
+  }
+  py::exchange_bodies(owner, twin.get(), kind);
+  body_of_.emplace(owner, bodies_.size());
+  bodies_.push_back({kind, share(owner), std::move(twin)});
+  return true;
+}
+
+PyObject* Journal::original(PyObject* owner) const {
+  auto found = body_of_.find(owner);
+  return found == body_of_.end() ? nullptr : bodies_[found->second].twin.get();
+}
+
 PyObject* Journal::current(const Place& place) {
   bool known = true;
-  return look(place.kind, place.owner.get(), place.key.get(), &known);
+  return look(place.kind, place.owner.get(), place.key.get(), place.offset, &known);
 }
 
 void Journal::roll_back() {
-  while (!places_.empty()) {
-    Place place = std::move(places_.back());
-    places_.pop_back();
-    if (current(place) == place.old.get()) {
+  body_of_.clear();
+  by_owner_.clear();
+  // First everything is put back, then what the trace left is dropped: its finalisers must find the world as it was.
+  for (auto body = bodies_.rbegin(); body != bodies_.rend(); ++body) {
+    py::exchange_bodies(body->owner.get(), body->twin.get(), body->kind);
+  }
+  std::vector<Ref<>> dropped;
+  for (auto place = places_.rbegin(); place != places_.rend(); ++place) {
+    PyObject* now = current(*place);
+    if (now == place->old.get()) {
       continue;
     }
-    bool written = write_place(place.kind, place.owner.get(), place.key.get(), place.old.get());
+    dropped.push_back(share(now));
+    bool written = write_place(place->kind, place->owner.get(), place->key.get(), place->offset, place->old.get());
     ALTERNATOR_ENSURE(written, "a journaled place can be written back");
     PyErr_Clear();
   }
+  for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
+    bool reordered = py::reorder_attributes(order->first.get(), order->second.get());
+    ALTERNATOR_ENSURE(reordered, "attributes can be put into their order");
+    PyErr_Clear();
+  }
+  std::vector<Place> places = std::move(places_);
+  std::vector<Body> bodies = std::move(bodies_);
+  orders_.clear();
+  places_.clear();
+  bodies_.clear();
 }
 
-bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, PyObject* value) {
+bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, PyObject* value) {
   switch (kind) {
     case PlaceKind::Attribute: return PyObject_GenericSetAttr(owner, key, value) == 0;
     case PlaceKind::DictItem:
       return (value != nullptr ? PyDict_SetItem(owner, key, value) : PyDict_DelItem(owner, key)) == 0;
     case PlaceKind::Cell: return PyCell_Set(owner, value) == 0;
+    case PlaceKind::Slot: {
+      PyObject* old = *slot_at(owner, offset);
+      *slot_at(owner, offset) = Py_XNewRef(value);
+      Py_XDECREF(old);
+      return true;
+    }
+    case PlaceKind::ClassAttribute: return PyType_Type.tp_setattro(owner, key, value) == 0;
   }
   return false;
 }

@@ -1,45 +1,68 @@
-// The journal: what a trace wrote to objects that existed before. Before the first write to a place its old value is kept;
-// when the trace ends, also when it is given up, every place gets its old value back. What the trace left there becomes an
+// The journal: what a trace wrote to objects that existed before. Before the first write the old state is kept; when the
+// trace ends, also when it is given up, everything is put back, last write first. What the trace left there becomes an
 // effect of the exit.
 //
-// A place is an attribute that an instance itself holds, an item of a plain dict, or the contents of a cell.
+//   a place   one attribute, slot, string item of a plain dict, or the contents of a cell: its old value
+//   a body    a list, dict, set or deque as a whole: the original contents are with its twin (py/body.h)
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
 #include "base/ref.h"
+#include "py/body.h"
 
 namespace alternator::journal {
 
-enum class PlaceKind : uint8_t { Attribute, DictItem, Cell };
+enum class PlaceKind : uint8_t { Attribute, DictItem, Cell, Slot, ClassAttribute };
 
 struct Place {
   PlaceKind kind;
   Ref<> owner;
-  Ref<> key;  // null for a cell
-  Ref<> old;  // null: was absent
+  Ref<> key;              // null for a cell
+  Ref<> old;              // null: was absent
+  Py_ssize_t offset = 0;  // of a slot
+  bool deleted = false;   // the trace deleted it at least once: a later write puts it behind the others
+};
+
+struct Body {
+  py::BodyKind kind;
+  Ref<> owner;
+  Ref<> twin;  // holds the original contents
 };
 
 class Journal {
  public:
-  // Notes the place before it is written. False if it cannot be put back.
-  bool note(PlaceKind kind, PyObject* owner, PyObject* key);
-  bool is_noted(PyObject* owner, PyObject* key) const;
-  bool is_empty() const { return places_.empty(); }
+  // Notes a place before it is written. False if it cannot be put back.
+  bool note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset = 0);
+  // The place is about to be deleted; it was noted.
+  bool note_deletion(PyObject* owner, PyObject* key);
+  // Notes a container as a whole. False if it cannot be put back.
+  bool note_body(PyObject* owner);
+
+  bool is_noted(PyObject* owner, PyObject* key) const { return find(owner, key) != nullptr; }
+  bool has_places(PyObject* owner) const { return by_owner_.count(owner) != 0; }
+  // The object that holds the original contents of a noted container; null if it is not noted.
+  PyObject* original(PyObject* owner) const;
 
   const std::vector<Place>& places() const { return places_; }
+  const std::vector<Body>& bodies() const { return bodies_; }
   // What is there now, borrowed; null if absent.
   static PyObject* current(const Place& place);
 
-  // Puts everything back, last write first.
   void roll_back();
 
  private:
+  const Place* find(PyObject* owner, PyObject* key) const;
+
   std::vector<Place> places_;
+  std::vector<Body> bodies_;
+  std::unordered_multimap<PyObject*, size_t> by_owner_;
+  std::unordered_map<PyObject*, size_t> body_of_;
+  std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 
 // Writes a value to a place, or deletes it (null). False with an exception set.
-bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, PyObject* value);
+bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, PyObject* value);
 
 }  // namespace alternator::journal

@@ -18,9 +18,12 @@ enum class Purity : uint8_t {
   Registry,  // what isinstance asks of an abstract class: the same, and the registered classes
   TypeTest,  // isinstance, issubclass, callable, type(x)
   GetAttr,   // getattr, hasattr, object.__getattribute__
+  GetDict,   // vars
   SetAttr,   // setattr, delattr, object.__setattr__: the first argument must be fresh
   GetItem,   // dict.get, list.__getitem__ ..: an item of the first argument
-  Update,    // changes the first argument, which must be fresh, and reads what the others hold
+  Append,    // adds to the first argument whatever it holds; reads what the others hold
+  PutItem,   // changes an item of the first argument, by key
+  Update,    // changes the first argument, reads what it and the others hold
   Advance,   // next: the iterator must be fresh
   Torch,     // reaches torch's dispatch of overridable functions, where it is recorded
   Setting,   // a state of torch or Python; called without arguments, its result is guarded

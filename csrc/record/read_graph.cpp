@@ -112,18 +112,28 @@ void ReadGraph::read_length(int parent, Py_ssize_t length) {
   }
 }
 
-void ReadGraph::read_dict_keys(int parent) {
-  if (!is_new(parent, Kind::DictKeys, nullptr, 0)) {
-    return;
+void ReadGraph::read_dict_keys(int parent, PyObject* holder) {
+  if (is_new(parent, Kind::DictKeys, nullptr, 0)) {
+    Guard guard{Kind::DictKeys};
+    guard.parent = parent;
+    guard.value = steal(PySequence_Tuple(holder));
+    list_.guards.push_back(std::move(guard));
   }
-  Guard guard{Kind::DictKeys};
-  guard.parent = parent;
-  for (const auto& [object, node] : nodes_) {
-    if (node == parent) {
-      guard.value = steal(PySequence_Tuple(object));
+}
+
+void ReadGraph::read_set_items(int parent, PyObject* holder) {
+  if (is_new(parent, Kind::SetItems, nullptr, 0)) {
+    Guard guard{Kind::SetItems};
+    guard.parent = parent;
+    guard.value = steal(PySequence_Tuple(holder));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guard.value.get()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(guard.value.get(), i);
+      if (source::sort_of(item) != Sort::Primitive) {
+        add_constant(item, list_.names[parent]);
+      }
     }
+    list_.guards.push_back(std::move(guard));
   }
-  list_.guards.push_back(std::move(guard));
 }
 
 bool ReadGraph::read_type(PyTypeObject* type) {

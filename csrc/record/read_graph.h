@@ -27,7 +27,9 @@ class ReadGraph {
   // One thing read from a node: absent (null), a primitive, a pinned object, or an object that gets a node.
   void read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
   void read_length(int parent, Py_ssize_t length);
-  void read_dict_keys(int parent);
+  // The keys of a dict, the items of a set: in their order, as `holder` has them.
+  void read_dict_keys(int parent, PyObject* holder);
+  void read_set_items(int parent, PyObject* holder);
   // A class that something was looked up on. False if it cannot be watched (CPython ran out of versions).
   bool read_type(PyTypeObject* type);
   // What a class holds, once read_type() watches the class: it is there for good, what is in it by its own reads.

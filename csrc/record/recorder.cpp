@@ -85,90 +85,13 @@ void Recorder::record_frame_start() {
   }
   if (function->func_kwdefaults != nullptr) {
     int node = graph_.add_constant(function->func_kwdefaults, "kwdefaults");
-    graph_.read_dict_keys(node);
+    graph_.read_dict_keys(node, function->func_kwdefaults);
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(function->func_kwdefaults, &position, &key, &value)) {
       graph_.read(node, guard::Kind::DictItem, key, 0, value);
     }
   }
-}
-
-void Recorder::read_place(int node, guard::Kind kind, PyObject* owner, PyObject* key, PyObject* value) {
-  if (!journal_.is_noted(owner, key)) {
-    graph_.read(node, kind, key, 0, value);
-  }
-}
-
-void Recorder::record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key) {
-  int node = graph_.node_of(owner);
-  if (node < 0) {
-    return;  // fresh
-  }
-  if (journal_.is_noted(owner, key)) {
-    return;
-  }
-  // What was there is watched: an exit that leaves it as it was has nothing to do, and a new key keeps its place.
-  bool known = true;
-  switch (kind) {
-    case journal::PlaceKind::Attribute:
-      graph_.read(node, guard::Kind::OwnAttribute, key, 0, py::own_attribute(owner, key, &known));
-      break;
-    case journal::PlaceKind::DictItem:
-      graph_.read(node, guard::Kind::DictItem, key, 0, py::dict_item(owner, key));
-      break;
-    case journal::PlaceKind::Cell: graph_.read(node, guard::Kind::CellContents, nullptr, 0, PyCell_GET(owner)); break;
-  }
-  if (!known || !journal_.note(kind, owner, key)) {
-    abort(AbortReason::WriteOutside, std::string("an object of type ") + Py_TYPE(owner)->tp_name);
-  }
-}
-
-void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool deletes) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (source::is_tensor(object)) {
-    return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
-  }
-  if (!graph_.read_type(type)) {
-    return abort(AbortReason::UnknownRead, "a class");
-  }
-  if (!graph_.is_outside(object) && source::sort_of(object) != source::Sort::Pinned) {
-    return;  // fresh
-  }
-  static PyObject* const setattr = PyUnicode_InternFromString("__setattr__");
-  PyObject* python_setattr = _PyType_Lookup(type, setattr);
-  if (!deletes && type->tp_setattro != PyObject_GenericSetAttr && python_setattr != nullptr &&
-      PyFunction_Check(python_setattr)) {
-    graph_.note_class_value(type, setattr, python_setattr);
-    return;  // Python code, which the loop runs
-  }
-  record_generic_attribute_write(object, name, deletes);
-}
-
-void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes) {
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject* descriptor = _PyType_Lookup(type, name);
-  bool data = descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr;
-  if (data && Py_TYPE(descriptor) == &PyProperty_Type) {
-    graph_.note_class_value(type, name, descriptor);
-    return;  // Python code
-  }
-  if (!graph_.is_outside(object) && source::sort_of(object) != source::Sort::Pinned) {
-    return;
-  }
-  if (deletes || data || source::sort_of(object) != source::Sort::Object || !py::has_managed_dict(type)) {
-    return abort(AbortReason::WriteOutside, std::string("an object of type ") + type->tp_name);
-  }
-  record_write(journal::PlaceKind::Attribute, object, name);
-}
-
-bool Recorder::require_fresh(PyObject* object) {
-  source::Sort sort = source::sort_of(object);
-  if (graph_.is_outside(object) || sort == source::Sort::Pinned) {
-    abort(AbortReason::WriteOutside, std::string("an object of type ") + Py_TYPE(object)->tp_name);
-    return false;
-  }
-  return true;
 }
 
 namespace {
@@ -227,7 +150,7 @@ void Recorder::record(Op op, int oparg) {
       return;
     }
     case Op::kSTORE_DEREF: return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
-    case Op::kDELETE_DEREF: require_fresh(position_.frame->localsplus[oparg]); return;
+    case Op::kDELETE_DEREF: return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kLOAD_GLOBAL: return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
       graph_.add_constant(position_.frame->f_globals, "G");
@@ -239,15 +162,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
     case Op::kBINARY_SUBSCR: return record_item(peek(2), peek(1));
     case Op::kSTORE_SUBSCR:
-    case Op::kDELETE_SUBSCR:
-      if (source::is_tensor(peek(2))) {
-        return;
-      }
-      if (op == Op::kSTORE_SUBSCR && PyDict_CheckExact(peek(2)) && PyUnicode_CheckExact(peek(1))) {
-        return record_write(journal::PlaceKind::DictItem, peek(2), peek(1));
-      }
-      require_fresh(peek(2));
-      return;
+    case Op::kDELETE_SUBSCR: return record_item_write(peek(2), peek(1), op == Op::kDELETE_SUBSCR);
     case Op::kBINARY_OP: return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);
     case Op::kUNARY_NEGATIVE:
     case Op::kUNARY_POSITIVE:

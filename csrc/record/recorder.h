@@ -8,9 +8,11 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "exit/program.h"
 #include "interp/observer.h"
 #include "journal/journal.h"
 #include "record/purity.h"
@@ -40,6 +42,10 @@ class Recorder : public interp::Observer {
   // The operator that the instruction in progress stands for, if it is one: its name in the module `operator`, and its
   // operands. Null if it is none.
   Ref<> current_operator() const;
+  // For the writer of the exit.
+  std::optional<exits::Step> outside(PyObject* object) const;
+  bool read_whole(PyObject* container);
+  void read_original_length(PyObject* container);
   // The user's place of the instruction in progress.
   std::string place() const;
 
@@ -54,7 +60,9 @@ class Recorder : public interp::Observer {
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
   void record_global(PyObject* name);
   void record_item(PyObject* container, PyObject* key);
+  void read_dict_item(int node, PyObject* dict, PyObject* key);
   void record_contents(PyObject* container);
+  void record_dict_contents(int node, PyObject* container, PyObject* holder);
   void record_deep(PyObject* object, int depth);
   void record_length(PyObject* container);
   void record_truth(PyObject* object);
@@ -70,23 +78,27 @@ class Recorder : public interp::Observer {
   void record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs);
   void record_import(PyObject* name, PyObject* level);
 
-  // A write to a place of an object. If the object is from outside the place is journaled, or the trace ends.
-  void record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key);
+  // Writes: record/rules_writes.cpp. If the object is from outside the journal notes it, or the trace ends.
+  void record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset = 0);
   void record_attribute_write(PyObject* object, PyObject* name, bool deletes);
   void record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes);
+  void record_class_attribute_write(PyObject* type, PyObject* name, bool deletes);
+  void record_item_write(PyObject* container, PyObject* key, bool deletes);
+  // What of a container decides what a change of it does.
+  enum class Reach { Nothing, Item, Whole };
+  void record_container_write(PyObject* container, Reach reach, PyObject* key = nullptr);
+  void record_missing(PyObject* dict, PyObject* key);
   // Reads through the graph what the trace itself did not write.
   void read_place(int node, guard::Kind kind, PyObject* owner, PyObject* key, PyObject* value);
-  // The object is one that the trace made, so that it may be changed; otherwise the trace ends.
-  bool require_fresh(PyObject* object);
-  // The trace wrote to an attribute of this object: reads by other ways than the attribute cannot be told apart.
-  bool has_written(PyObject* object) const {
-    for (const journal::Place& place : journal_.places()) {
-      if (place.owner.get() == object) {
-        return true;
-      }
-    }
-    return false;
+  // What a class holds under a name, unless the trace itself wrote it there.
+  void note_class_value(PyTypeObject* type, PyObject* name, PyObject* value);
+  // The container itself, or what holds the contents that it had before the trace changed it.
+  PyObject* holder_of(PyObject* container) const {
+    PyObject* original = journal_.original(container);
+    return original ? original : container;
   }
+  // The trace wrote to an attribute of this object: reads by other ways than the attribute cannot be told apart.
+  bool has_written(PyObject* object) const { return journal_.has_places(object); }
   PyObject* peek(int depth) const { return position_.stack_top[-depth]; }
   PyObject* name_at(int index) const { return PyTuple_GET_ITEM(position_.frame->f_code->co_names, index); }
 
@@ -97,6 +109,7 @@ class Recorder : public interp::Observer {
   interp::Position position_{};
   ReadGraph graph_;
   journal::Journal journal_;
+  std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
   bool ended_ = false;
   bool opaque_ = false;  // the call that is recorded is to run as one step

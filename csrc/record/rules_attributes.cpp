@@ -153,8 +153,8 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
     return;
   }
   PyObject* value = _PyType_Lookup(type, name);
-  graph_.note_class_value(type, name, value);
-  graph_.note_class_value(meta, name, on_meta);
+  note_class_value(type, name, value);
+  note_class_value(meta, name, on_meta);
 }
 
 // super().name: the first class behind the given one, in the order of the object's class, that has the name.
@@ -173,7 +173,7 @@ void Recorder::record_super(PyObject* super, PyObject* name) {
     if (behind) {
       auto* type = reinterpret_cast<PyTypeObject*>(one);
       graph_.read_type(type);
-      graph_.note_class_value(type, name, py::dict_item(type->tp_dict, name));
+      note_class_value(type, name, py::dict_item(type->tp_dict, name));
     }
     behind = behind || one == start.get();
   }
@@ -189,7 +189,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   if (type->tp_getattro != PyObject_GenericGetAttr && !module && !generic) {
     PyObject* own_getattribute = _PyType_Lookup(type, getattribute);
     if (own_getattribute != nullptr && PyFunction_Check(own_getattribute)) {
-      graph_.note_class_value(type, getattribute, own_getattribute);
+      note_class_value(type, getattribute, own_getattribute);
       return;  // Python code, which the loop runs; what it reads is seen there
     }
     if (type->tp_getattro != python_getattr_slot && (hook == nullptr || !PyFunction_Check(hook))) {
@@ -197,7 +197,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
     }
   }
   PyObject* descriptor = _PyType_Lookup(type, name);
-  graph_.note_class_value(type, name, descriptor);
+  note_class_value(type, name, descriptor);
   if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) {
     if (Py_TYPE(descriptor) == &PyMemberDescr_Type) {
       PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
@@ -214,11 +214,14 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
       if (is_one_of(name, {"__class__"}) || node < 0) {
         return;
       }
-      if (is_one_of(name, {"__dict__"}) && !module && !has_written(object)) {
+      if (is_one_of(name, {"__dict__"}) && !module) {
         Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
         PyErr_Clear();
-        return dict ? graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get())
-                    : abort(AbortReason::UnknownRead, "__dict__");
+        if (!dict) {
+          return abort(AbortReason::UnknownRead, "__dict__");
+        }
+        instance_dicts_.emplace(dict.get(), object);
+        return graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get());
       }
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
     }
@@ -229,13 +232,19 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   if (!known) {
     return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
   }
-  if (node >= 0 && !is_one_of(name, {"_is_compiling_flag"})) {
-    read_place(node, Kind::OwnAttribute, object, name, own);
-    if (module && own == nullptr) {
-      graph_.read(node, Kind::OwnAttribute, getattr, 0, py::own_attribute(object, getattr, &known));
+  if (module && !is_one_of(name, {"_is_compiling_flag"})) {
+    // The same place as the global variable of the module's functions.
+    PyObject* dict = PyModule_GetDict(object);
+    int globals = graph_.add_constant(dict, PyModule_GetName(object) ? PyModule_GetName(object) : "G");
+    PyErr_Clear();
+    read_place(globals, Kind::DictItem, dict, name, own);
+    if (own == nullptr) {
+      read_place(globals, Kind::DictItem, dict, getattr, py::dict_item(dict, getattr));
     }
+  } else if (node >= 0 && !module) {
+    read_place(node, Kind::OwnAttribute, object, name, own);
   }
-  graph_.note_class_value(type, getattr, hook);
+  note_class_value(type, getattr, hook);
 }
 
 void Recorder::record_import(PyObject* name, PyObject* level) {

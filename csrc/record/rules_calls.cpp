@@ -1,4 +1,5 @@
 // What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
+#include "py/body.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -72,7 +73,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     static PyObject* const call = PyUnicode_InternFromString("__call__");
     PyObject* method = _PyType_Lookup(Py_TYPE(callable), call);
     if (graph_.read_type(Py_TYPE(callable)) && method != nullptr && PyFunction_Check(method)) {
-      graph_.note_class_value(Py_TYPE(callable), call, method);
+      note_class_value(Py_TYPE(callable), call, method);
       return;
     }
   }
@@ -94,9 +95,9 @@ void Recorder::record_class_call(PyObject* callable) {
   static PyObject* const names[] = {PyUnicode_InternFromString("__new__"), PyUnicode_InternFromString("__init__"),
                                     PyUnicode_InternFromString("__call__")};
   for (PyObject* name : names) {
-    graph_.note_class_value(type, name, _PyType_Lookup(type, name));
+    note_class_value(type, name, _PyType_Lookup(type, name));
     PyObject* on_meta = _PyType_Lookup(Py_TYPE(callable), name);
-    graph_.note_class_value(Py_TYPE(callable), name, on_meta);
+    note_class_value(Py_TYPE(callable), name, on_meta);
   }
   PyObject* meta_call = _PyType_Lookup(Py_TYPE(callable), names[2]);
   if (meta_call != nullptr && PyFunction_Check(meta_call)) {
@@ -200,6 +201,10 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         return record_attribute(first, all[1]);
       }
       return abort(AbortReason::UnknownCall, describe_callable(callable));
+    case Purity::GetDict: {
+      static PyObject* const name = PyUnicode_InternFromString("__dict__");
+      return first != nullptr ? record_attribute(first, name) : abort(AbortReason::UnknownCall, "vars()");
+    }
     case Purity::SetAttr:
       if (all.size() < 2 || !PyUnicode_Check(all[1])) {
         return abort(AbortReason::UnknownCall, describe_callable(callable));
@@ -213,13 +218,20 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
     case Purity::GetItem:
       return all.size() >= 2 ? record_item(first, all[1])
                              : abort(AbortReason::UnknownCall, describe_callable(callable));
+    case Purity::Append:
+    case Purity::PutItem:
     case Purity::Update:
-      if (first != nullptr && require_fresh(first)) {
-        for (size_t i = 1; i < all.size(); ++i) {
-          record_contents(all[i]);
-        }
+      for (size_t i = 1; i < all.size(); ++i) {
+        record_iteration(all[i]);
       }
-      return;
+      if (ended_ || first == nullptr) {
+        return;
+      }
+      if (purity == Purity::PutItem && all.size() >= 2 && PyDict_Check(first)) {
+        return record_item_write(first, all[1], false);
+      }
+      return record_container_write(first,
+                                    purity == Purity::Append && !py::has_limit(first) ? Reach::Nothing : Reach::Whole);
     case Purity::Advance:
       if (first != nullptr && graph_.is_outside(first)) {
         abort(AbortReason::IteratorOutside, Py_TYPE(first)->tp_name);

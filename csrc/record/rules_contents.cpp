@@ -47,15 +47,15 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     if (!is_plain_key(key)) {
       return abort(AbortReason::UnknownRead, "an item by a key that runs code");
     }
-    PyObject* value = py::dict_item(container, key);
-    if (value == nullptr && !PyDict_CheckExact(container)) {
-      return abort(AbortReason::WriteOutside, "__missing__ of a dict");
+    read_dict_item(node, container, key);
+    if (py::dict_item(container, key) == nullptr && !PyDict_CheckExact(container)) {
+      record_missing(container, key);
     }
-    return read_place(node, Kind::DictItem, container, key, value);
+    return;
   }
   bool list = subscript == PyList_Type.tp_as_mapping->mp_subscript;
   if (list || subscript == PyTuple_Type.tp_as_mapping->mp_subscript || PyTuple_Check(container)) {
-    if (!PyLong_CheckExact(key)) {
+    if (!PyLong_CheckExact(key) || holder_of(container) != container) {
       return record_contents(container);
     }
     Py_ssize_t index = PyLong_AsSsize_t(key);
@@ -71,9 +71,20 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     }
     return;
   }
+  if (py::body_kind(container) == py::BodyKind::Deque) {
+    return record_contents(container);
+  }
   if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("an item of ") + type->tp_name);
   }
+}
+
+void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {
+  if (auto found = instance_dicts_.find(dict);
+      found != instance_dicts_.end() && journal_.is_noted(found->second, key)) {
+    return;
+  }
+  read_place(node, Kind::DictItem, dict, key, py::dict_item(holder_of(dict), key));
 }
 
 void Recorder::record_contents(PyObject* container) {
@@ -81,37 +92,56 @@ void Recorder::record_contents(PyObject* container) {
   if (node < 0 || source::sort_of(container) != Sort::Object) {
     return;
   }
-  if (PyList_Check(container) || PyTuple_Check(container)) {
-    graph_.read_length(node, Py_SIZE(container));
-    for (Py_ssize_t i = 0; i < Py_SIZE(container); ++i) {
-      PyObject* item = PyList_Check(container) ? PyList_GET_ITEM(container, i) : PyTuple_GET_ITEM(container, i);
+  PyObject* holder = holder_of(container);
+  if (PyList_Check(holder) || PyTuple_Check(holder)) {
+    graph_.read_length(node, Py_SIZE(holder));
+    for (Py_ssize_t i = 0; i < Py_SIZE(holder); ++i) {
+      PyObject* item = PyList_Check(holder) ? PyList_GET_ITEM(holder, i) : PyTuple_GET_ITEM(holder, i);
       graph_.read(node, Kind::SequenceItem, nullptr, i, item);
     }
     return;
   }
-  if (PyDict_Check(container)) {
-    if (has_written(container)) {
-      return abort(AbortReason::WriteOutside, "a dict is written and then read as a whole");
-    }
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(container, &position, &key, &value)) {
-      if (!is_plain_key(key)) {
-        return abort(AbortReason::UnknownRead, "a dict with keys that run code");
+  if (PyDict_Check(holder)) {
+    return record_dict_contents(node, container, holder);
+  }
+  if (PyAnySet_Check(holder)) {
+    Ref<> items = steal(PySequence_Tuple(holder));
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+      if (!is_plain_key(PyTuple_GET_ITEM(items.get(), i))) {
+        return abort(AbortReason::UnknownRead, "a set with items that run code");
       }
     }
-    graph_.read_dict_keys(node);
-    position = 0;
-    while (PyDict_Next(container, &position, &key, &value)) {
-      graph_.read(node, Kind::DictItem, key, 0, value);
+    return graph_.read_set_items(node, holder);
+  }
+  if (py::body_kind(holder) == py::BodyKind::Deque) {
+    graph_.read_length(node, Py_SIZE(holder));
+    for (Py_ssize_t i = 0; i < Py_SIZE(holder); ++i) {
+      Ref<> item = steal(PySequence_GetItem(holder, i));
+      graph_.read(node, Kind::SequenceItem, nullptr, i, item.get());
     }
     return;
   }
-  if (PyAnySet_Check(container) && PySet_GET_SIZE(container) == 0) {
-    return graph_.read_length(node, 0);
-  }
   if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("what is in ") + Py_TYPE(container)->tp_name);
+  }
+}
+
+void Recorder::record_dict_contents(int node, PyObject* container, PyObject* holder) {
+  auto instance = instance_dicts_.find(container);
+  if (has_written(container) || (instance != instance_dicts_.end() && has_written(instance->second))) {
+    return abort(AbortReason::WriteOutside, "a dict is written and then read as a whole");
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(holder, &position, &key, &value)) {
+    if (!is_plain_key(key)) {
+      return abort(AbortReason::UnknownRead, "a dict with keys that run code");
+    }
+  }
+  graph_.read_dict_keys(node, holder);
+  position = 0;
+  while (PyDict_Next(holder, &position, &key, &value)) {
+    graph_.read(node, Kind::DictItem, key, 0, value);
   }
 }
 
@@ -143,15 +173,18 @@ void Recorder::record_length(PyObject* container) {
   }
   PyTypeObject* type = Py_TYPE(container);
   auto length = type->tp_as_sequence ? type->tp_as_sequence->sq_length : nullptr;
-  if (length == PyList_Type.tp_as_sequence->sq_length || length == PyTuple_Type.tp_as_sequence->sq_length) {
-    graph_.read_length(node, Py_SIZE(container));
+  PyObject* holder = holder_of(container);
+  if (length == PyList_Type.tp_as_sequence->sq_length || length == PyTuple_Type.tp_as_sequence->sq_length ||
+      py::body_kind(container) == py::BodyKind::Deque) {
+    graph_.read_length(node, Py_SIZE(holder));
   } else if (length == PySet_Type.tp_as_sequence->sq_length) {
-    graph_.read_length(node, PySet_GET_SIZE(container));
+    graph_.read_length(node, PySet_GET_SIZE(holder));
   } else if (PyDict_Check(container) && type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
-    if (has_written(container)) {
+    auto instance = instance_dicts_.find(container);
+    if (has_written(container) || (instance != instance_dicts_.end() && has_written(instance->second))) {
       return abort(AbortReason::WriteOutside, "a dict is written and then measured");
     }
-    graph_.read_length(node, PyDict_GET_SIZE(container));
+    graph_.read_length(node, PyDict_GET_SIZE(holder));
   } else if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("the length of ") + type->tp_name);
   }
@@ -181,16 +214,20 @@ void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
     if (!graph_.read_type(Py_TYPE(operand))) {
       return abort(AbortReason::UnknownRead, "a class");
     }
+    if (in_place && operand == left && PyList_CheckExact(left)) {
+      continue;  // extended, whatever is in it
+    }
     if (PyType_Check(operand)) {
       continue;  // int | None
     }
-    if (!is_heap_type(operand) && !PyList_Check(operand) && !PyTuple_Check(operand) && !PyDict_Check(operand)) {
+    if (!is_heap_type(operand) && !PyTuple_Check(operand) && !PyAnySet_Check(operand) &&
+        py::body_kind(operand) == py::BodyKind::None) {
       return abort(AbortReason::UnknownCall, std::string("an operator of ") + Py_TYPE(operand)->tp_name);
     }
     record_contents(operand);
   }
-  if (in_place && graph_.is_outside(left) && source::sort_of(left) == Sort::Object && !PyTuple_Check(left)) {
-    require_fresh(left);
+  if (in_place && graph_.is_outside(left) && py::body_kind(left) != py::BodyKind::None) {
+    record_container_write(left, Reach::Nothing);  // what it holds was read above
   }
 }
 
@@ -228,7 +265,7 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   if (node >= 0 && PyDict_Check(container) &&
       Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains &&
       is_plain_key(item)) {
-    return read_place(node, Kind::DictItem, container, item, py::dict_item(container, item));
+    return read_dict_item(node, container, item);
   }
   record_deep(container, 0);
   record_deep(item, 0);

@@ -107,14 +107,22 @@ std::optional<exits::ExitProgram> Session::write_exit() {
     PyErr_Clear();
     return static_cast<int>(value);
   };
-  exits::ExitWriter writer([&](PyObject* object) { return recorder_.graph().node_of(object); }, output_of);
-  std::optional<exits::ExitProgram> program = writer.write(recorder_.result(), recorder_.journal());
+  exits::Surroundings around;
+  around.outside = [&](PyObject* object) { return recorder_.outside(object); };
+  around.output_of = output_of;
+  around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
+  around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
+  exits::ExitWriter writer(std::move(around), recorder_.journal());
+  std::optional<exits::ExitProgram> program = writer.write_return(recorder_.result());
   if (!program) {
     abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason()};
     return std::nullopt;
   }
   for (const journal::Place& place : recorder_.journal().places()) {
     recorder_.graph().read_distinct_from_all(place.owner.get());
+  }
+  for (const journal::Body& body : recorder_.journal().bodies()) {
+    recorder_.graph().read_distinct_from_all(body.owner.get());
   }
   return program;
 }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "exit/recipe.h"
+#include "exit/writer.h"
 #include "record/recorder.h"
 
 namespace alternator::record {

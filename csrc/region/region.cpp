@@ -181,7 +181,7 @@ PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots) 
   if (!outputs) {
     return nullptr;
   }
-  return exits::run_exit(region.exit, slots, outputs.get()).release();
+  return exits::run_exit(region.exit, {slots, {}, outputs.get()}, nullptr).release();
 }
 
 }  // namespace alternator::region

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "exit/recipe.h"
+#include "exit/program.h"
 #include "guard/guard.h"
 #include "interp/hook.h"
 #include "torch/facts.h"

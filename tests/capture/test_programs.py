@@ -236,12 +236,6 @@ def prints(x):
     return x + 1
 
 
-@eager(X, [1, 2], says="WriteOutside")
-def appends_to_an_argument(x, items):
-    items.append(3)
-    return x * len(items)
-
-
 @eager(X, says="IteratorOutside")
 def advances_an_iterator(x, it=iter([1, 2, 3, 4, 5, 6, 7, 8])):
     return x * next(it)

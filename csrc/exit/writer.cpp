@@ -1,0 +1,314 @@
+#include "exit/writer.h"
+
+#include "py/generator.h"
+#include "py/instance.h"
+#include "py/members.h"
+
+namespace alternator::exits {
+
+using source::Sort;
+
+namespace {
+
+PyObject* as_object(void* pointer) { return static_cast<PyObject*>(pointer); }
+
+bool is_for_good(PyObject* value) {
+  // Classes, modules, code and what C code defines are not made by a trace: making one ends it.
+  return PyType_Check(value) || PyModule_Check(value) || PyCode_Check(value) || PyCFunction_Check(value) ||
+         Py_IS_TYPE(value, &PyMethodDescr_Type) || Py_IS_TYPE(value, &PyWrapperDescr_Type) ||
+         Py_IS_TYPE(value, &PyGetSetDescr_Type) || Py_IS_TYPE(value, &PyMemberDescr_Type) ||
+         Py_IS_TYPE(value, &PyClassMethodDescr_Type);
+}
+
+bool is_dict_view(PyObject* value) {
+  return PyDictKeys_Check(value) || PyDictItems_Check(value) || PyDictValues_Check(value);
+}
+
+bool holds_hashed(PyObject* value) { return PyAnySet_Check(value) || PyDict_Check(value); }
+
+}  // namespace
+
+std::optional<ExitProgram> ExitWriter::write_return(PyObject* value) {
+  program_.result = add(value);
+  if (program_.result < 0 || !add_effects() || !fill_all()) {
+    return std::nullopt;
+  }
+  return std::move(program_);
+}
+
+std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& state, size_t kept_frames) {
+  program_.kept_frames = kept_frames;
+  for (const interp::FrameState& frame : state.frames) {
+    if (frame.generator) {
+      // Its frame is put back with the others.
+      PyObject* generator = frame.generator.object();
+      if (!around_.outside(generator) && add_empty_generator(generator, frame.function.get()) < 0) {
+        return std::nullopt;
+      }
+    }
+  }
+  program_.handled = add_or_none(state.handled.get());
+  if (state.handled && program_.handled < 0) {
+    return std::nullopt;
+  }
+  for (const interp::FrameState& frame : state.frames) {
+    if (!add_frame(frame)) {
+      return std::nullopt;
+    }
+  }
+  if (!add_effects() || !fill_all()) {
+    return std::nullopt;
+  }
+  return std::move(program_);
+}
+
+bool ExitWriter::add_frame(const interp::FrameState& frame) {
+  FrameRecipe recipe;
+  recipe.code = frame.code.clone();
+  recipe.offset = frame.offset;
+  recipe.outer_exceptions = frame.outer_exceptions;
+  if (frame.name_space) {
+    return refuse(frame.name_space.get()) >= 0;  // the body of a class or module
+  }
+  auto add_to = [&](int* to, PyObject* value) {
+    *to = add_or_none(value);
+    return value == nullptr || *to >= 0;
+  };
+  if (!add_to(&recipe.function, frame.function.object()) || !add_to(&recipe.generator, frame.generator.object()) ||
+      !add_to(&recipe.handled, frame.handled.get())) {
+    return false;
+  }
+  for (const auto& [from, to] : {std::pair{&frame.locals, &recipe.locals}, std::pair{&frame.stack, &recipe.stack}}) {
+    for (const Ref<>& value : *from) {
+      to->push_back(-1);
+      if (!add_to(&to->back(), value.get())) {
+        return false;
+      }
+    }
+  }
+  program_.frames.push_back(std::move(recipe));
+  return true;
+}
+
+int ExitWriter::refuse(PyObject* value) {
+  PyErr_Clear();
+  if (reason_.empty()) {
+    reason_ = std::string("an object of type ") + Py_TYPE(value)->tp_name;
+  }
+  return -1;
+}
+
+int ExitWriter::emit(PyObject* value, Step step) {
+  program_.steps.push_back(std::move(step));
+  int index = static_cast<int>(program_.steps.size()) - 1;
+  if (value != nullptr) {
+    made_.emplace(value, index);
+  }
+  return index;
+}
+
+int ExitWriter::add(PyObject* value) {
+  if (auto found = made_.find(value); found != made_.end()) {
+    return found->second;
+  }
+  if (std::optional<Step> step = around_.outside(value)) {
+    return emit(value, std::move(*step));
+  }
+  Sort sort = source::sort_of(value);
+  if (sort == Sort::Tensor) {
+    Step step{StepKind::Output};
+    step.index = around_.output_of(value);
+    return step.index >= 0 ? emit(value, std::move(step)) : refuse(value);
+  }
+  if (sort == Sort::Primitive) {
+    Step step{StepKind::Constant};
+    step.object = share(value);
+    return emit(value, std::move(step));
+  }
+  return add_fresh(value);
+}
+
+int ExitWriter::add_fresh(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (type == &PyTuple_Type) {
+    return add_items(value, Step{StepKind::Tuple});
+  }
+  if (type == &PyList_Type || type == &PyDict_Type || type == &PySet_Type || type == &PyCell_Type) {
+    return add_empty(value, type == &PyList_Type   ? StepKind::NewList
+                            : type == &PyDict_Type ? StepKind::NewDict
+                            : type == &PySet_Type  ? StepKind::NewSet
+                                                   : StepKind::NewCell);
+  }
+  if (type == &PySlice_Type) {
+    auto* slice = reinterpret_cast<PySliceObject*>(value);
+    return add_parts(value, StepKind::Slice, {slice->start, slice->stop, slice->step});
+  }
+  if (type == &PyMethod_Type) {
+    return add_parts(value, StepKind::Method, {PyMethod_GET_FUNCTION(value), PyMethod_GET_SELF(value)});
+  }
+  if (PyCFunction_CheckExact(value) && PyCFunction_GET_SELF(value) != nullptr &&
+      !PyModule_Check(PyCFunction_GET_SELF(value))) {
+    return add_parts(value, StepKind::Builtin, {PyCFunction_GET_SELF(value)}, value);
+  }
+  if (PyFunction_Check(value)) {
+    return add_function(value);
+  }
+  if (is_for_good(value)) {
+    Step step{StepKind::Constant};
+    step.object = share(value);
+    return emit(value, std::move(step));
+  }
+  if (is_dict_view(value)) {
+    return add_parts(value, StepKind::View, {py::viewed_dict(value)}, as_object(type));
+  }
+  if (type == &PyGen_Type) {
+    return add_generator(value);
+  }
+  if (PyTraceBack_Check(value)) {
+    return add_traceback(value);
+  }
+  if (type == &PyFrozenSet_Type) {
+    return add_items(value, Step{StepKind::FrozenSet});
+  }
+  if (py::is_rebuilt_by_reduce(type)) {
+    return add_reduced(value);
+  }
+  if (PyTuple_Check(value) && type->tp_new != nullptr && type->tp_dictoffset == 0) {
+    Step step{StepKind::TypedTuple};
+    step.object = share(as_object(type));
+    return add_items(value, std::move(step));
+  }
+  return add_instance(value);
+}
+
+bool ExitWriter::add_part(Step* step, PyObject* value) {
+  int part = add_or_none(value);
+  step->parts.push_back(part);
+  return value == nullptr || part >= 0;
+}
+
+int ExitWriter::add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object) {
+  Step step{kind};
+  step.object = share(object);
+  for (PyObject* part : parts) {
+    if (!add_part(&step, part)) {
+      return -1;
+    }
+  }
+  return emit(value, std::move(step));
+}
+
+int ExitWriter::add_items(PyObject* value, Step step) {
+  if (PyAnySet_Check(value)) {
+    Ref<> items = steal(PySequence_List(value));
+    for (Py_ssize_t i = 0; items && i < PyList_GET_SIZE(items.get()); ++i) {
+      if (!add_part(&step, PyList_GET_ITEM(items.get(), i))) {
+        return -1;
+      }
+    }
+    return items ? emit(value, std::move(step)) : refuse(value);
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+    if (!add_part(&step, PyTuple_GET_ITEM(value, i))) {
+      return -1;
+    }
+  }
+  return emit(value, std::move(step));
+}
+
+int ExitWriter::add_empty(PyObject* value, StepKind kind, PyObject* object) {
+  Step step{kind};
+  step.object = share(object);
+  int index = emit(value, std::move(step));
+  // Hashes may depend on what is in an object: tables are filled when everything else is.
+  (holds_hashed(value) ? unfilled_tables_ : unfilled_).emplace_back(value, index);
+  return index;
+}
+
+int ExitWriter::add_function(PyObject* value) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(value);
+  Step step{StepKind::NewFunction};
+  step.object = share(function->func_code);
+  if (!add_part(&step, function->func_globals)) {
+    return -1;
+  }
+  int index = emit(value, std::move(step));
+  unfilled_.emplace_back(value, index);
+  return index;
+}
+
+int ExitWriter::add_generator(PyObject* value) {
+  auto* generator = reinterpret_cast<PyGenObject*>(value);
+  PyObject* function = py::generator_function(generator);
+  if (function == nullptr) {
+    return refuse(value);  // it has ended
+  }
+  int index = add_empty_generator(value, reinterpret_cast<PyFunctionObject*>(function));
+  unfilled_.emplace_back(value, index);
+  return index;
+}
+
+int ExitWriter::add_empty_generator(PyObject* value, PyFunctionObject* function) {
+  auto* generator = reinterpret_cast<PyGenObject*>(value);
+  Step step{StepKind::NewGenerator};
+  step.object = steal(PyTuple_Pack(3, generator->gi_code, generator->gi_name, generator->gi_qualname));
+  return step.object && add_part(&step, function->func_globals) ? emit(value, std::move(step)) : refuse(value);
+}
+
+int ExitWriter::add_reduced(PyObject* value) {
+  Ref<> reduced = steal(PyObject_CallMethod(value, "__reduce__", nullptr));
+  if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2 ||
+      !PyTuple_Check(PyTuple_GET_ITEM(reduced.get(), 1))) {
+    return refuse(value);
+  }
+  PyObject* arguments = PyTuple_GET_ITEM(reduced.get(), 1);
+  PyObject* state = PyTuple_GET_SIZE(reduced.get()) > 2 ? PyTuple_GET_ITEM(reduced.get(), 2) : Py_None;
+  Step step{StepKind::Call};
+  step.object = share(PyTuple_GET_ITEM(reduced.get(), 0));
+  kept_.push_back(reduced.clone());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+    if (!add_part(&step, PyTuple_GET_ITEM(arguments, i))) {
+      return -1;
+    }
+  }
+  int index = emit(value, std::move(step));
+  if (state != Py_None) {
+    Step filling{StepKind::FillState};
+    filling.index = index;
+    if (!add_part(&filling, state)) {
+      return -1;
+    }
+    emit(nullptr, std::move(filling));
+  }
+  return index;
+}
+
+int ExitWriter::add_traceback(PyObject* value) {
+  py::TracebackParts parts = py::take_traceback_apart(value);
+  Step step{StepKind::Traceback};
+  step.object = steal(Py_BuildValue("(Oii)", parts.code, parts.lasti, parts.line));
+  if (!step.object || !add_part(&step, parts.next) || !add_part(&step, parts.globals)) {
+    return refuse(value);
+  }
+  return emit(value, std::move(step));
+}
+
+int ExitWriter::add_instance(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (py::layout_base(type) == nullptr) {
+    return refuse(value);
+  }
+  Step step{StepKind::NewInstance};
+  step.object = share(as_object(type));
+  if (PyExceptionInstance_Check(value)) {
+    PyObject* arguments = reinterpret_cast<PyBaseExceptionObject*>(value)->args;
+    if (!add_part(&step, arguments)) {
+      return -1;
+    }
+  }
+  int index = emit(value, std::move(step));
+  (holds_hashed(value) ? unfilled_tables_ : unfilled_).emplace_back(value, index);
+  return index;
+}
+
+}  // namespace alternator::exits

@@ -1,0 +1,81 @@
+// Writes exit programs, while the trace's objects are still there.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "exit/program.h"
+#include "source/value.h"
+
+namespace alternator::exits {
+
+// What the writer asks of the trace.
+struct Surroundings {
+  // How an object from outside is reached (a Node or Slot step); empty: the trace made it.
+  std::function<std::optional<Step>(PyObject*)> outside;
+  // The output of the graph that a tensor is; -1: none.
+  std::function<int(PyObject*)> output_of;
+  // All that a container from outside held before the trace is read: guards and nodes for its items.
+  std::function<bool(PyObject*)> read_whole;
+  // Its length before the trace is read.
+  std::function<void(PyObject*)> read_length;
+};
+
+class ExitWriter {
+ public:
+  ExitWriter(Surroundings around, const journal::Journal& journal) : around_(std::move(around)), journal_(journal) {}
+  // The program for a function's return. Empty, with a reason, if something cannot be rebuilt.
+  std::optional<ExitProgram> write_return(PyObject* value);
+  // .. and for frames that go on.
+  std::optional<ExitProgram> write_break(const interp::StackState& state, size_t kept_frames);
+  const std::string& reason() const { return reason_; }
+
+ private:
+  int add(PyObject* value);
+  int add_or_none(PyObject* value) { return value != nullptr ? add(value) : -1; }
+  // The step for a value that the trace made.
+  int add_fresh(PyObject* value);
+  int emit(PyObject* value, Step step);
+  int refuse(PyObject* value);
+  // False if a part cannot be rebuilt.
+  bool add_part(Step* step, PyObject* value);
+  int add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object = nullptr);
+  int add_items(PyObject* value, Step step);
+  int add_empty(PyObject* value, StepKind kind, PyObject* object = nullptr);
+  int add_function(PyObject* value);
+  int add_generator(PyObject* value);
+  int add_empty_generator(PyObject* value, PyFunctionObject* function);
+  int add_reduced(PyObject* value);
+  int add_instance(PyObject* value);
+  int add_traceback(PyObject* value);
+
+  bool fill_all();
+  bool fill(PyObject* value, int index);
+  bool fill_items(PyObject* value, int index, StepKind kind);
+  bool fill_function(PyObject* value, int index);
+  bool fill_generator(PyObject* value, int index);
+  bool fill_instance(PyObject* value, int index);
+  bool fill_attributes(PyObject* value, int index);
+  bool emit_fill(Step step);
+
+  bool add_frame(const interp::FrameState& frame);
+  bool add_effects();
+  std::vector<const journal::Place*> places_in_order() const;
+  bool add_place_effect(const journal::Place& place, int node);
+  bool add_list_effect(const journal::Body& body, int node);
+  bool add_dict_effect(const journal::Body& body, int node);
+  bool add_deque_effect(const journal::Body& body, int node);
+  bool add_rewrite(const journal::Body& body, int node);
+
+  Surroundings around_;
+  const journal::Journal& journal_;
+  ExitProgram program_;
+  std::unordered_map<PyObject*, int> made_;
+  std::vector<std::pair<PyObject*, int>> unfilled_, unfilled_tables_;
+  std::vector<Ref<>> kept_;  // parts that exist for the writer only: their addresses must not be used again
+  std::string reason_;
+};
+
+}  // namespace alternator::exits

@@ -1,0 +1,32 @@
+// The bodies of CPython's own containers: what an object holds, apart from its identity.
+//
+// A journal that has to put a container back exactly (order, holes, hash table, version) takes a twin: an object of the
+// container's builtin base with equal contents. Then the two exchange bodies: the container goes on with the copy, the
+// twin keeps the original, and a second exchange puts everything back.
+#pragma once
+
+#include "py/python.h"
+
+namespace alternator::py {
+
+enum class BodyKind : uint8_t { None, List, Dict, OrderedDict, Set, Deque };
+
+// The kind of body, if the object's class is such a container, or derived from it without iterating in its own way.
+BodyKind body_kind(PyObject* object);
+
+// An object of the builtin base with equal contents, in the same order. New reference, null with an exception set.
+PyObject* make_twin(PyObject* object, BodyKind kind);
+// Both of the same kind. Runs no code.
+void exchange_bodies(PyObject* a, PyObject* b, BodyKind kind);
+
+// collections.deque, of which CPython exports no more than the class.
+PyTypeObject* deque_type();
+Py_ssize_t deque_limit(PyObject* deque);  // maxlen, or -1
+
+// A deque that drops items when others come.
+inline bool has_limit(PyObject* object) { return body_kind(object) == BodyKind::Deque && deque_limit(object) >= 0; }
+
+// The names of the attributes that an instance holds are in this order; puts them into it. False with an exception set.
+bool reorder_attributes(PyObject* object, PyObject* names);
+
+}  // namespace alternator::py

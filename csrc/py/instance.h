@@ -1,0 +1,58 @@
+// Taking objects apart and making objects like them, below what Python code can do: instances without running __init__,
+// generators in mid-body, tracebacks, views.
+#pragma once
+
+#include <vector>
+
+#include "py/frame.h"
+
+namespace alternator::py {
+
+// The class of C code that lays out a class's instances, if besides it there are only slots, a dict and weak references;
+// null if there is more, or if the class is not one whose contents are known.
+PyTypeObject* layout_base(PyTypeObject* type);
+// The offsets of the members of __slots__, those of the bases first.
+std::vector<Py_ssize_t> slot_offsets(PyTypeObject* type);
+inline PyObject*& object_at(PyObject* object, Py_ssize_t offset) {
+  return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
+}
+
+// Makes an instance as its C base does: no __new__ or __init__ of Python code runs. `arguments` is for exceptions.
+// New reference; null with an exception set.
+PyObject* make_instance(PyTypeObject* type, PyObject* arguments);
+
+// Iterators of CPython and the like, which say by __reduce__ all that they are.
+bool is_rebuilt_by_reduce(PyTypeObject* type);
+
+PyObject* default_factory(PyObject* dict);  // of a defaultdict; borrowed; null for other dicts
+Py_ssize_t default_factory_offset();
+void set_default_factory(PyObject* dict, PyObject* factory);
+PyObject* viewed_dict(PyObject* view);
+PyObject* make_view(PyObject* dict, PyTypeObject* type);
+
+struct TracebackParts {
+  PyObject* next;
+  PyObject* code;
+  PyObject* globals;
+  int lasti;
+  int line;
+};
+TracebackParts take_traceback_apart(PyObject* traceback);
+// With a frame of its own that has no locals. New reference; null with an exception set.
+PyObject* make_traceback(const TracebackParts& parts);
+
+struct GeneratorState {
+  bool resumable = false;
+  bool created = false;  // the body has not begun
+  int offset = 0;        // of the instruction to run next
+  PyObject* code = nullptr;
+  PyObject* function = nullptr;
+  PyObject* handled = nullptr;
+  std::vector<PyObject*> locals, stack;
+};
+GeneratorState generator_state(PyGenObject* generator);
+PyObject* generator_function(PyGenObject* generator);  // borrowed; null if the generator has ended
+// Fills a generator that was made by a call of its function. Shares the values. False with an exception set.
+bool fill_generator(PyGenObject* generator, const GeneratorState& state);
+
+}  // namespace alternator::py

@@ -1,0 +1,230 @@
+// What is written to objects from outside: places and bodies that the journal can put back.
+#include "py/instance.h"
+#include "py/members.h"
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using guard::Kind;
+using journal::PlaceKind;
+using source::Sort;
+
+namespace {
+
+PyObject* python_method(PyTypeObject* type, PyObject* name) {
+  PyObject* found = _PyType_Lookup(type, name);
+  return found != nullptr && PyFunction_Check(found) ? found : nullptr;
+}
+
+std::string of_type(PyObject* object) { return std::string("an object of type ") + Py_TYPE(object)->tp_name; }
+
+}  // namespace
+
+void Recorder::read_place(int node, Kind kind, PyObject* owner, PyObject* key, PyObject* value) {
+  if (!journal_.is_noted(owner, key)) {
+    graph_.read(node, kind, key, 0, value);
+  }
+}
+
+void Recorder::note_class_value(PyTypeObject* type, PyObject* name, PyObject* value) {
+  if (value == nullptr) {
+    return;
+  }
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    if (journal_.is_noted(PyTuple_GET_ITEM(mro, i), name)) {
+      return;
+    }
+  }
+  graph_.note_class_value(type, name, value);
+}
+
+void Recorder::record_write(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset) {
+  int node = graph_.node_of(owner);
+  if (node < 0 || journal_.is_noted(owner, key)) {
+    return;  // fresh, or noted
+  }
+  // What was there is watched: an exit that leaves it as it was has nothing to do, and a new key keeps its place.
+  bool known = true;
+  switch (kind) {
+    case PlaceKind::Attribute:
+      graph_.read(node, Kind::OwnAttribute, key, 0, py::own_attribute(owner, key, &known));
+      break;
+    case PlaceKind::DictItem: graph_.read(node, Kind::DictItem, key, 0, py::dict_item(owner, key)); break;
+    case PlaceKind::Cell: graph_.read(node, Kind::CellContents, nullptr, 0, PyCell_GET(owner)); break;
+    case PlaceKind::Slot: graph_.read(node, Kind::Slot, key, offset, py::object_at(owner, offset)); break;
+    case PlaceKind::ClassAttribute: break;  // the class is watched as a whole
+  }
+  if (!known || journal_.original(owner) != nullptr || !journal_.note(kind, owner, key, offset)) {
+    abort(AbortReason::WriteOutside, of_type(owner));
+  }
+}
+
+void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool deletes) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (source::is_tensor(object)) {
+    return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+  }
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (PyType_Check(object)) {
+    return record_class_attribute_write(object, name, deletes);
+  }
+  if (!graph_.is_outside(object) && source::sort_of(object) != Sort::Pinned) {
+    return;  // fresh
+  }
+  static PyObject* const methods[] = {PyUnicode_InternFromString("__setattr__"),
+                                      PyUnicode_InternFromString("__delattr__")};
+  PyObject* method = python_method(type, methods[deletes]);
+  if (type->tp_setattro != PyObject_GenericSetAttr && method != nullptr) {
+    return note_class_value(type, methods[deletes], method);  // Python code, which the loop runs
+  }
+  record_generic_attribute_write(object, name, deletes);
+}
+
+void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  bool data = descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr;
+  bool heap = data && PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE);
+  if (data && (Py_TYPE(descriptor) == &PyProperty_Type || heap)) {
+    return note_class_value(type, name, descriptor);  // Python code
+  }
+  if (!graph_.is_outside(object) && !PyModule_Check(object)) {
+    return source::sort_of(object) == Sort::Pinned && !PyFunction_Check(object)
+               ? abort(AbortReason::WriteOutside, of_type(object))
+               : void();
+  }
+  if (data && Py_TYPE(descriptor) == &PyMemberDescr_Type) {
+    PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    return member->type == T_OBJECT_EX && !(member->flags & READONLY)
+               ? record_write(PlaceKind::Slot, object, name, member->offset)
+               : abort(AbortReason::WriteOutside, of_type(object));
+  }
+  if (PyModule_Check(object) && type->tp_setattro == PyObject_GenericSetAttr && !deletes) {
+    PyObject* dict = PyModule_GetDict(object);
+    graph_.add_constant(dict, "G");
+    return record_write(PlaceKind::DictItem, dict, name);
+  }
+  if (data || type->tp_dictoffset == 0 || PyModule_Check(object)) {
+    return abort(AbortReason::WriteOutside, of_type(object));
+  }
+  record_write(PlaceKind::Attribute, object, name);
+  if (!ended_ && deletes && !journal_.note_deletion(object, name)) {
+    abort(AbortReason::WriteOutside, of_type(object));
+  }
+}
+
+void Recorder::record_class_attribute_write(PyObject* object, PyObject* name, bool deletes) {
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  if (!graph_.read_type(type) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) ||
+      Py_TYPE(object)->tp_setattro != PyType_Type.tp_setattro || deletes) {
+    return abort(AbortReason::WriteOutside, "a class");
+  }
+  graph_.add_constant(object, type->tp_name);
+  // Special methods change the slots of the class and of its subclasses.
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr || (text[0] == '_' && text[1] == '_')) {
+    PyErr_Clear();
+    return abort(AbortReason::WriteOutside, "a special attribute of a class");
+  }
+  record_write(PlaceKind::ClassAttribute, object, name);
+}
+
+void Recorder::record_container_write(PyObject* container, Reach reach, PyObject* key) {
+  int node = graph_.node_of(container);
+  if (node < 0) {
+    if (source::sort_of(container) == Sort::Pinned) {
+      abort(AbortReason::WriteOutside, of_type(container));
+    }
+    return;  // fresh
+  }
+  if (!graph_.read_type(Py_TYPE(container))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (reach == Reach::Whole) {
+    record_contents(container);
+  } else if (reach == Reach::Item) {
+    record_item(container, key);
+  }
+  if (!ended_ && (has_written(container) || instance_dicts_.count(container) || !journal_.note_body(container))) {
+    abort(AbortReason::WriteOutside, of_type(container));
+  }
+}
+
+void Recorder::record_item_write(PyObject* container, PyObject* key, bool deletes) {
+  if (source::is_tensor(container)) {
+    return record_contents(key);
+  }
+  PyTypeObject* type = Py_TYPE(container);
+  static PyObject* const methods[] = {PyUnicode_InternFromString("__setitem__"),
+                                      PyUnicode_InternFromString("__delitem__")};
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (PyObject* method = python_method(type, methods[deletes])) {
+    return note_class_value(type, methods[deletes], method);
+  }
+  if (!graph_.is_outside(container)) {
+    return;
+  }
+  if (PyDict_Check(container)) {
+    if (auto found = instance_dicts_.find(container); found != instance_dicts_.end() && PyUnicode_CheckExact(key)) {
+      // The dict of an instance: the same place as the attribute.
+      record_write(PlaceKind::Attribute, found->second, key);
+      if (!ended_ && deletes && !journal_.note_deletion(found->second, key)) {
+        abort(AbortReason::WriteOutside, of_type(container));
+      }
+      return;
+    }
+    return record_container_write(container, Reach::Item, key);
+  }
+  record_container_write(container, PyLong_CheckExact(key) && !deletes ? Reach::Item : Reach::Whole, key);
+}
+
+std::optional<exits::Step> Recorder::outside(PyObject* object) const {
+  int node = graph_.node_of(object);
+  if (node < 0) {
+    return std::nullopt;
+  }
+  exits::Step step{exits::StepKind::Node};
+  step.index = node;
+  return step;
+}
+
+bool Recorder::read_whole(PyObject* container) {
+  ended_ = false;  // the trace is over, but its rules are used once more
+  record_contents(container);
+  bool read = !ended_;
+  ended_ = true;
+  return read;
+}
+
+void Recorder::read_original_length(PyObject* container) {
+  if (int node = graph_.node_of(container); node >= 0) {
+    graph_.read_length(node, Py_SIZE(holder_of(container)));
+  }
+}
+
+// An item that a dict does not have: defaultdict makes it.
+void Recorder::record_missing(PyObject* dict, PyObject* key) {
+  static PyObject* const name = PyUnicode_InternFromString("__missing__");
+  PyObject* method = _PyType_Lookup(Py_TYPE(dict), name);
+  if (method == nullptr || PyFunction_Check(method)) {
+    return note_class_value(Py_TYPE(dict), name, method);  // KeyError, or Python code
+  }
+  PyObject* factory = py::default_factory(dict);
+  if (factory == nullptr) {
+    return abort(AbortReason::WriteOutside, "__missing__ of a dict");
+  }
+  int node = graph_.node_of(dict);
+  static PyObject* const factory_name = PyUnicode_InternFromString("default_factory");
+  graph_.read(node, Kind::Slot, factory_name, py::default_factory_offset(), factory);
+  if (factory != Py_None) {
+    record_call(factory, nullptr, 0);
+    record_container_write(dict, Reach::Nothing, key);
+  }
+}
+
+}  // namespace alternator::record
