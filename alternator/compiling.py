@@ -9,7 +9,7 @@ import weakref
 import torch
 
 from alternator import _capture
-from alternator.purity import make_rows
+from alternator.purity import REAL_MODULES, make_rows
 from alternator.recording import Tracer
 
 RECOMPILE_LIMIT = 8
@@ -29,7 +29,7 @@ def prepare():
 
     by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
     _capture.set_up(
-        make_rows(), torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+        make_rows(), REAL_MODULES, torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
     )
 
 

@@ -112,8 +112,21 @@ def make_rows() -> dict[str, list]:
         ],
         "advance": [next],
         "torch": list(find_torch_functions()),
+        "real": [
+            *(torch.Tensor.item, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
+            *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
+            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile),
+        ],
         "setting": [sys.getrecursionlimit],
     }
+
+
+# Input, output and formatting through and through, and TorchDynamo's own functions for breaking graphs.
+REAL_MODULES = (
+    *("logging", "warnings", "traceback", "pprint", "pdb", "bdb", "unittest", "subprocess", "threading", "tempfile"),
+    *("json", "pickle", "shutil", "socket", "urllib", "http", "argparse", "importlib", "torch._dynamo", "torch._logging"),
+    *("torch.serialization", "torch.utils.data", "torch.profiler", "torch.autograd.profiler"),
+)
 
 
 def find_torch_functions():

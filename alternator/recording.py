@@ -173,6 +173,9 @@ class Tracer:
     def end(self):
         torch.compiler._is_compiling_flag = self.was_compiling
 
+    def has_operations(self):
+        return bool(self.rows)
+
     def mutates_inputs(self):
         return any(self.inputs[number][1]._version != version for number, version in self.versions.items())
 

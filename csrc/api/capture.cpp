@@ -82,12 +82,11 @@ PyObject* reset(PyObject* self, PyObject*) {
 
 // regions(): for each region its guards as text.
 PyObject* regions(PyObject* self, PyObject*) {
-  const region::Captured& captured = **cast(self)->captured;
   Ref<> list = steal(PyList_New(0));
-  for (size_t i = 0; list && i < captured.size(); ++i) {
+  for (const std::shared_ptr<region::Region>& region : (*cast(self)->captured)->regions()) {
     Ref<> guards = steal(PyList_New(0));
-    for (const guard::Guard& guard : captured.at(i).guards.guards) {
-      std::string name = guard.parent >= 0 ? captured.at(i).guards.names[guard.parent] : "";
+    for (const guard::Guard& guard : region->guards.guards) {
+      std::string name = guard.parent >= 0 ? region->guards.names[guard.parent] : "";
       Ref<> row = steal(
           Py_BuildValue("(ssO)", guard::kind_name(guard.kind), name.c_str(), guard.key ? guard.key.get() : Py_None));
       if (!guards || !row || PyList_Append(guards.get(), row.get()) < 0) {
@@ -183,13 +182,14 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
-// set_up(purity rows, tensor class, types compared by value, types compared by identity)
+// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity)
 PyObject* set_up(PyObject*, PyObject* args) {
-  PyObject *rows, *tensor, *by_value, *by_identity;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!:set_up", &PyDict_Type, &rows, &PyType_Type, &tensor, &PyTuple_Type, &by_value,
-                        &PyTuple_Type, &by_identity)) {
+  PyObject *rows, *modules, *tensor, *by_value, *by_identity;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type, &tensor,
+                        &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity)) {
     return nullptr;
   }
+  record::set_real_modules(modules);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
   if (!record::fill_purity_table(rows) || !record::prepare_rules()) {
     return nullptr;

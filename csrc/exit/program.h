@@ -112,7 +112,7 @@ struct ExitProgram {
 // What the program works on: the objects of the nodes, what the region's start has in its slots, the graph's outputs.
 struct ExitInput {
   const std::vector<PyObject*>& nodes;
-  const std::vector<PyObject*>& slots;
+  PyObject* const* slots;
   PyObject* outputs;  // a tuple or list
 };
 

@@ -16,7 +16,7 @@ class Runner {
   bool make_values() {
     for (const Step& step : program_.steps) {
       Ref<> value = step.kind >= StepKind::FillList ? (fill(step) ? share(Py_None) : nullptr) : make(step);
-      if (!value) {
+      if (!value && step.kind != StepKind::Slot) {  // a local may be unbound
         return false;
       }
       made_.push_back(std::move(value));

@@ -28,15 +28,29 @@ bool holds_hashed(PyObject* value) { return PyAnySet_Check(value) || PyDict_Chec
 
 }  // namespace
 
-std::optional<ExitProgram> ExitWriter::write_return(PyObject* value) {
+std::optional<ExitProgram> ExitWriter::write_return(PyObject* value, const std::vector<PyObject*>& generators) {
   program_.result = add(value);
-  if (program_.result < 0 || !add_effects() || !fill_all()) {
+  if (program_.result < 0 || !put_generators_back(generators) || !add_effects() || !fill_all()) {
     return std::nullopt;
   }
   return std::move(program_);
 }
 
-std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& state, size_t kept_frames) {
+bool ExitWriter::put_generators_back(const std::vector<PyObject*>& generators) {
+  for (PyObject* generator : generators) {
+    if (!py::is_resumable(reinterpret_cast<PyGenObject*>(generator))) {
+      continue;  // it has ended, or its frame goes on with the others
+    }
+    int step = add(generator);
+    if (step < 0 || !fill_generator(generator, step)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& state, size_t kept_frames,
+                                                   const std::vector<PyObject*>& generators) {
   program_.kept_frames = kept_frames;
   for (const interp::FrameState& frame : state.frames) {
     if (frame.generator) {
@@ -51,18 +65,18 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
   if (state.handled && program_.handled < 0) {
     return std::nullopt;
   }
-  for (const interp::FrameState& frame : state.frames) {
-    if (!add_frame(frame)) {
+  for (size_t i = 0; i < state.frames.size(); ++i) {
+    if (!add_frame(state.frames[i], i)) {
       return std::nullopt;
     }
   }
-  if (!add_effects() || !fill_all()) {
+  if (!put_generators_back(generators) || !add_effects() || !fill_all()) {
     return std::nullopt;
   }
   return std::move(program_);
 }
 
-bool ExitWriter::add_frame(const interp::FrameState& frame) {
+bool ExitWriter::add_frame(const interp::FrameState& frame, size_t number) {
   FrameRecipe recipe;
   recipe.code = frame.code.clone();
   recipe.offset = frame.offset;
@@ -78,10 +92,20 @@ bool ExitWriter::add_frame(const interp::FrameState& frame) {
       !add_to(&recipe.handled, frame.handled.get())) {
     return false;
   }
+  int index = 0;
   for (const auto& [from, to] : {std::pair{&frame.locals, &recipe.locals}, std::pair{&frame.stack, &recipe.stack}}) {
     for (const Ref<>& value : *from) {
       to->push_back(-1);
-      if (!add_to(&to->back(), value.get())) {
+      int slot = around_.untouched(number, index++, value.get());
+      if (slot >= 0) {
+        auto [found, is_new] = slot_steps_.emplace(slot, 0);
+        if (is_new) {
+          Step step{StepKind::Slot};
+          step.index = slot;
+          found->second = emit(nullptr, std::move(step));
+        }
+        to->back() = found->second;
+      } else if (!add_to(&to->back(), value.get())) {
         return false;
       }
     }
@@ -150,10 +174,10 @@ int ExitWriter::add_fresh(PyObject* value) {
       !PyModule_Check(PyCFunction_GET_SELF(value))) {
     return add_parts(value, StepKind::Builtin, {PyCFunction_GET_SELF(value)}, value);
   }
-  if (PyFunction_Check(value)) {
+  if (PyFunction_Check(value) && around_.is_fresh_function(value)) {
     return add_function(value);
   }
-  if (is_for_good(value)) {
+  if (is_for_good(value) || PyFunction_Check(value)) {
     Step step{StepKind::Constant};
     step.object = share(value);
     return emit(value, std::move(step));

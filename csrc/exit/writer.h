@@ -15,6 +15,9 @@ namespace alternator::exits {
 struct Surroundings {
   // How an object from outside is reached (a Node or Slot step); empty: the trace made it.
   std::function<std::optional<Step>(PyObject*)> outside;
+  std::function<bool(PyObject*)> is_fresh_function;
+  // The slot that a local or stack position of a frame of the region's start still is; -1: it was touched.
+  std::function<int(size_t frame, int index, PyObject* value)> untouched;
   // The output of the graph that a tensor is; -1: none.
   std::function<int(PyObject*)> output_of;
   // All that a container from outside held before the trace is read: guards and nodes for its items.
@@ -27,9 +30,11 @@ class ExitWriter {
  public:
   ExitWriter(Surroundings around, const journal::Journal& journal) : around_(std::move(around)), journal_(journal) {}
   // The program for a function's return. Empty, with a reason, if something cannot be rebuilt.
-  std::optional<ExitProgram> write_return(PyObject* value);
+  std::optional<ExitProgram> write_return(PyObject* value, const std::vector<PyObject*>& generators);
   // .. and for frames that go on.
-  std::optional<ExitProgram> write_break(const interp::StackState& state, size_t kept_frames);
+  // `generators` are those that the region began in.
+  std::optional<ExitProgram> write_break(const interp::StackState& state, size_t kept_frames,
+                                         const std::vector<PyObject*>& generators);
   const std::string& reason() const { return reason_; }
 
  private:
@@ -51,6 +56,8 @@ class ExitWriter {
   int add_instance(PyObject* value);
   int add_traceback(PyObject* value);
 
+  // Generators that the region began in and that are suspended now.
+  bool put_generators_back(const std::vector<PyObject*>& generators);
   bool fill_all();
   bool fill(PyObject* value, int index);
   bool fill_items(PyObject* value, int index, StepKind kind);
@@ -60,7 +67,7 @@ class ExitWriter {
   bool fill_attributes(PyObject* value, int index);
   bool emit_fill(Step step);
 
-  bool add_frame(const interp::FrameState& frame);
+  bool add_frame(const interp::FrameState& frame, size_t number);
   bool add_effects();
   std::vector<const journal::Place*> places_in_order() const;
   bool add_place_effect(const journal::Place& place, int node);
@@ -73,6 +80,7 @@ class ExitWriter {
   const journal::Journal& journal_;
   ExitProgram program_;
   std::unordered_map<PyObject*, int> made_;
+  std::unordered_map<int, int> slot_steps_;
   std::vector<std::pair<PyObject*, int>> unfilled_, unfilled_tables_;
   std::vector<Ref<>> kept_;  // parts that exist for the writer only: their addresses must not be used again
   std::string reason_;

@@ -267,6 +267,11 @@ std::string describe(const GuardList& list, const Guard& guard) {
 std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,
                     const std::vector<PyObject*>& slots) {
   if (failed >= static_cast<Py_ssize_t>(list.guards.size())) {
+    for (const Constant& constant : list.constants) {
+      if (constant.pin.get() == nullptr) {
+        return "`" + list.names[constant.node] + "`, which the region watches, is gone";
+      }
+    }
     return "an object that the region watches is gone";
   }
   const Guard& guard = list.guards[failed];

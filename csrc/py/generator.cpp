@@ -25,6 +25,14 @@ GeneratorExit leave_generator(ThreadState* ts, Frame* frame, PyObject* value) {
   return value != nullptr ? GeneratorExit::Returned : GeneratorExit::Raised;
 }
 
+void empty_generator(PyGenObject* generator) {
+  if (generator->gi_frame_state < FRAME_EXECUTING) {
+    generator->gi_frame_state = FRAME_CLEARED;
+    Py_CLEAR(generator->gi_exc_state.exc_value);
+    clear_frame(frame_of(generator));
+  }
+}
+
 PyObject* awaitable_iterator(PyObject* object) {
   auto is_iterable_coroutine = [](PyObject* one) {
     return PyGen_CheckExact(one) &&

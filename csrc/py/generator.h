@@ -29,6 +29,9 @@ inline void mark_executing(Frame* frame) { generator_of(frame)->gi_frame_state =
 inline void mark_cleared(Frame* frame) { generator_of(frame)->gi_frame_state = FRAME_CLEARED; }
 inline void mark_suspended(Frame* frame) { generator_of(frame)->gi_frame_state = FRAME_SUSPENDED; }
 
+// Drops what a suspended generator holds, as if its body had ended: nothing of it runs.
+void empty_generator(PyGenObject* generator);
+
 // The awaitable behind `await o`, and what it is waiting for. New references; null with an exception set.
 PyObject* awaitable_iterator(PyObject* object);
 bool is_awaited_already(PyObject* coroutine);

@@ -7,6 +7,8 @@ namespace {
 
 std::unordered_map<const void*, Purity> table;
 
+PyObject* real_modules = nullptr;  // kept for good
+
 constexpr const char* kNames[] = {"values",   "identity",  "shallow",  "deep",     "length",   "truth",
                                   "registry", "type_test", "get_attr", "get_dict", "set_attr", "get_item",
                                   "append",   "put_item",  "update",   "advance",  "torch",    "setting"};
@@ -40,6 +42,23 @@ const void* key_of(PyObject* callable) {
 
 }  // namespace
 
+void set_real_modules(PyObject* names) { real_modules = Py_NewRef(names); }
+
+bool is_of_real_module(PyObject* function) {
+  static PyObject* const key = PyUnicode_InternFromString("__name__");
+  PyObject* name = PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, key);
+  for (Py_ssize_t i = 0; name && PyUnicode_Check(name) && real_modules && i < PyTuple_GET_SIZE(real_modules); ++i) {
+    PyObject* module = PyTuple_GET_ITEM(real_modules, i);
+    Py_ssize_t length = PyUnicode_GET_LENGTH(module);
+    if (PyUnicode_Tailmatch(name, module, 0, PyUnicode_GET_LENGTH(name), -1) == 1 &&
+        (PyUnicode_GET_LENGTH(name) == length || PyUnicode_ReadChar(name, length) == '.')) {
+      return true;
+    }
+  }
+  PyErr_Clear();
+  return false;
+}
+
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 
 bool fill_purity_table(PyObject* rows) {
@@ -54,7 +73,7 @@ bool fill_purity_table(PyObject* rows) {
     for (Py_ssize_t j = 0; list && j < PyList_GET_SIZE(list.get()); ++j) {
       PyObject* callable = PyList_GET_ITEM(list.get(), j);
       Py_INCREF(callable);  // lives as long as the table: its address is the key
-      table.emplace(key_of(callable), static_cast<Purity>(i));
+      table.insert_or_assign(key_of(callable), static_cast<Purity>(i));  // the later row counts
     }
     if (!list) {
       return false;

@@ -26,11 +26,16 @@ enum class Purity : uint8_t {
   Update,    // changes the first argument, reads what it and the others hold
   Advance,   // next: the iterator must be fresh
   Torch,     // reaches torch's dispatch of overridable functions, where it is recorded
+  Real,      // runs for real, as one break
   Setting,   // a state of torch or Python; called without arguments, its result is guarded
 };
 
 // Fills the table: {name of the purity: iterable of callables}. False with an exception set.
 bool fill_purity_table(PyObject* rows);
+
+// Python functions of these modules, and of what is below them, run for real as one break: a tuple of names.
+void set_real_modules(PyObject* names);
+bool is_of_real_module(PyObject* function);
 
 // A slot of a type, bound to an object: object().__str__.
 bool is_method_wrapper(PyObject* callable);

@@ -1,8 +1,11 @@
 #include "record/recorder.h"
 
+#include <algorithm>
+
 #include "py/frame.h"
 #include "py/members.h"
 #include "py/opcode.h"
+#include "record/operands.h"
 
 namespace alternator::record {
 
@@ -10,21 +13,120 @@ using interp::Position;
 using interp::Verdict;
 using py::Op;
 
-void Recorder::enter(py::Frame* entry) {
-  if (depth_++ == 0 && base_ == nullptr && entry->f_code == code_) {
-    base_ = entry;
-    graph_.add_constant(reinterpret_cast<PyObject*>(entry->f_func), "fn");
-    int count = code_->co_argcount + code_->co_kwonlyargcount + ((code_->co_flags & CO_VARARGS) ? 1 : 0) +
-                ((code_->co_flags & CO_VARKEYWORDS) ? 1 : 0);
-    for (int i = 0; i < count; ++i) {
-      entry_locals_.push_back(share(entry->localsplus[i]));
+namespace {
+
+// Instructions after which a trace ends at the next turn of a loop.
+constexpr int64_t kLongTrace = 300000;
+
+}  // namespace
+
+void Recorder::enter(py::Frame*) { ++depth_; }
+
+// The first instruction: the frames are in place.
+void Recorder::begin() {
+  for (py::Frame* frame = position_.frame;; frame = frame->previous) {
+    base_.insert(base_.begin(), frame);
+    if (frame == position_.entry) {
+      break;
     }
+  }
+  kept_frames_ = base_.size();
+  for (size_t i = 0; i < base_.size(); ++i) {
+    const FrameSlots& slots = start_->frames()[i];
+    lowest_.push_back(slots.end - slots.stack);
+    if (slots.offset == 0) {
+      graph_.add_constant(reinterpret_cast<PyObject*>(base_[i]->f_func), "fn");
+    }
+    for (int slot = slots.stack; slot < slots.end; ++slot) {
+      read_slot(slot);  // instructions take their operands from there without further ado
+    }
+  }
+  if (start_->frames().back().offset != 0) {
+    read_slot(start_->handled());
   }
 }
 
+int Recorder::base_index(const py::Frame* frame) const {
+  for (size_t i = base_.size(); i-- > 0;) {
+    // A generator's frame is there as long as the generator, and comes back after a yield.
+    if (base_[i] == frame && (i < kept_frames_ || py::is_generator_frame(frame))) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+void Recorder::read_slot(int slot) {
+  if (read_slots_[slot] || start_->has_copy(slot)) {
+    return;
+  }
+  read_slots_[slot] = true;
+  Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
+  graph_.read_local(slot, name.get(), start_->at(slot));
+}
+
+void Recorder::read_base_local(int index) {
+  int base = depth_ == 1 ? base_index(position_.frame) : -1;
+  if (base < 0) {
+    return;
+  }
+  int slot = start_->frames()[base].locals + index;
+  if (!written_slots_[slot] && start_->at(slot) != nullptr) {
+    read_slot(slot);
+  }
+}
+
+// Keeps track of which of the first frames are still there and what of them was touched.
+void Recorder::follow_frames(Op op, int oparg) {
+  int base = base_index(position_.frame);
+  if (base < 0) {
+    return;
+  }
+  kept_frames_ = std::min(kept_frames_, static_cast<size_t>(base) + 1);
+  int depth = static_cast<int>(position_.stack_top - py::stack_base(position_.frame));
+  lowest_[base] = std::min(lowest_[base], depth - count_touched(op, oparg));
+  switch (op) {
+    case Op::kSTORE_FAST:
+    case Op::kDELETE_FAST:
+    case Op::kMAKE_CELL: written_slots_[start_->frames()[base].locals + oparg] = true; break;
+    case Op::kCOPY_FREE_VARS: {
+      const FrameSlots& slots = start_->frames()[base];
+      for (int i = 0; i < oparg; ++i) {
+        written_slots_[slots.stack - 1 - i] = true;
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+int Recorder::untouched_slot(size_t frame, int index, PyObject* value) const {
+  if (frame >= kept_frames_) {
+    return -1;
+  }
+  const FrameSlots& slots = start_->frames()[frame];
+  int slot = slots.locals + index;
+  if (slot < slots.stack) {
+    return written_slots_[slot] ? -1 : slot;
+  }
+  bool same = slot < slots.end && slot - slots.stack < lowest_[frame];
+  return same && (value == start_->at(slot) || start_->slot_of_copy(value) == slot) ? slot : -1;
+}
+
 void Recorder::abort(AbortReason reason, std::string detail) {
+  if (ended_) {
+    return;
+  }
+  abort_ = Abort{reason, place(), std::move(detail)};
+  if (deciding_ && depth_ == 1) {
+    stopped_ = interp::take_snapshot(position_);
+  }
+  ended_ = true;
+}
+
+void Recorder::end_with_exception() {
   if (!ended_) {
-    abort_ = Abort{reason, place(), std::move(detail)};
+    abort_ = Abort{AbortReason::UserException, place(), ""};
     ended_ = true;
   }
 }
@@ -38,12 +140,26 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (ended_) {
     return Verdict::Abandon;
   }
+  if (made_function_ && position.stack_top > py::stack_base(position.frame) && PyFunction_Check(position.stack_top[-1])) {
+    fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
+  }
+  made_function_ = false;
   position_ = position;
   opaque_ = false;
-  const py::CodeUnit* at = position.instruction;
-  if (at == py::first_instruction(position.frame->f_code)) {
-    record_frame_start();
+  deciding_ = true;
+  if (depth_ == 1) {
+    if (base_.empty()) {
+      begin();
+    }
+    if (stop_ && number_ == stop_->number) {
+      abort_ = stop_->reason;
+      stopped_ = interp::take_snapshot(position_);
+      ended_ = true;
+      return Verdict::Abandon;
+    }
+    ++number_;
   }
+  const py::CodeUnit* at = position.instruction;
   int oparg = py::oparg_of(*at);
   while (py::canonical(*at) == Op::kEXTENDED_ARG) {
     oparg = oparg << 8 | py::oparg_of(*++at);
@@ -52,12 +168,20 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (op == Op::kKW_NAMES) {
     oparg = py::oparg_of(at[1]);  // of the PRECALL behind it: the count of arguments
   }
-  if (op == Op::kRETURN_VALUE && position.frame == base_) {
+  if (position.instruction == py::first_instruction(position.frame->f_code)) {
+    record_frame_start();
+  }
+  if (op == Op::kRETURN_VALUE && depth_ == 1 && position.frame == position.entry) {
     result_ = share(peek(1));
     ended_ = true;
   } else {
+    use_operands(op, oparg);
     record(op, oparg);
+    if (!ended_ && depth_ == 1) {
+      follow_frames(op, oparg);
+    }
   }
+  deciding_ = false;
   return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
 }
 
@@ -66,9 +190,11 @@ void Recorder::record_frame_start() {
   py::Frame* frame = position_.frame;
   auto* function = frame->f_func;
   auto* object = reinterpret_cast<PyObject*>(function);
-  if (!graph_.is_outside(object)) {
+  if (is_fresh_function(object)) {
     return;  // made by the trace; so are its cells and defaults, or they were read when it was made
   }
+  // A special method has no node yet: C code found it on its class, which is watched.
+  graph_.add_constant(object, "fn");
   graph_.read_function(object);
   for (Py_ssize_t i = 0; function->func_closure && i < PyTuple_GET_SIZE(function->func_closure); ++i) {
     PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames,
@@ -94,36 +220,19 @@ void Recorder::record_frame_start() {
   }
 }
 
-namespace {
-
-// The operands that decide who executes an instruction: with a tensor among them, torch's own code does.
-int count_deciding_operands(Op op) {
-  switch (op) {
-    case Op::kBINARY_OP:
-    case Op::kCOMPARE_OP:
-    case Op::kBINARY_SUBSCR:
-    case Op::kCONTAINS_OP:
-    case Op::kSTORE_SUBSCR: return 2;
-    case Op::kUNARY_NEGATIVE:
-    case Op::kUNARY_POSITIVE:
-    case Op::kUNARY_INVERT:
-    case Op::kUNARY_NOT:
-    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
-    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
-    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
-    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
-    case Op::kJUMP_IF_FALSE_OR_POP:
-    case Op::kJUMP_IF_TRUE_OR_POP:
-    case Op::kLOAD_ATTR:
-    case Op::kLOAD_METHOD:
-    case Op::kGET_ITER:
-    case Op::kUNPACK_SEQUENCE:
-    case Op::kUNPACK_EX: return 1;
-    default: return 0;
+void Recorder::record_with(PyTypeObject* type) {
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  static PyObject* const names[] = {PyUnicode_InternFromString("__enter__"), PyUnicode_InternFromString("__exit__")};
+  for (PyObject* name : names) {
+    PyObject* method = _PyType_Lookup(type, name);
+    if (method != nullptr && !PyFunction_Check(method)) {
+      return abort(AbortReason::UnknownCall, std::string(type->tp_name) + ".__enter__");
+    }
+    note_class_value(type, name, method);
   }
 }
-
-}  // namespace
 
 void Recorder::record(Op op, int oparg) {
   for (int i = 1; i <= count_deciding_operands(op); ++i) {
@@ -131,26 +240,26 @@ void Recorder::record(Op op, int oparg) {
   }
   switch (op) {
     case Op::kLOAD_FAST:
-      if (position_.frame == base_ && oparg < static_cast<int>(entry_locals_.size()) &&
-          base_->localsplus[oparg] == entry_locals_[oparg].get()) {
-        graph_.read_local(oparg, PyTuple_GET_ITEM(code_->co_localsplusnames, oparg), base_->localsplus[oparg]);
-      }
-      return;
-    case Op::kMAKE_CELL:
-      // An argument that becomes a cell: read now, the cell itself is fresh.
-      if (position_.frame == base_ && oparg < static_cast<int>(entry_locals_.size())) {
-        graph_.read_local(oparg, PyTuple_GET_ITEM(code_->co_localsplusnames, oparg), base_->localsplus[oparg]);
-      }
-      return;
+    case Op::kMAKE_CELL:  // an argument that becomes a cell: the cell itself is fresh
+    case Op::kLOAD_CLOSURE: return read_base_local(oparg);
     case Op::kLOAD_DEREF: {
+      read_base_local(oparg);
       PyObject* cell = position_.frame->localsplus[oparg];
       if (int node = graph_.node_of(cell); node >= 0) {
         read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
       }
       return;
     }
-    case Op::kSTORE_DEREF: return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
-    case Op::kDELETE_DEREF: return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kSTORE_DEREF:
+    case Op::kDELETE_DEREF:
+      read_base_local(oparg);
+      return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kPUSH_EXC_INFO:
+    case Op::kRAISE_VARARGS:
+      if (depth_ == 1) {
+        read_slot(start_->handled());
+      }
+      return;
     case Op::kLOAD_GLOBAL: return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
       graph_.add_constant(position_.frame->f_globals, "G");
@@ -176,15 +285,25 @@ void Recorder::record(Op op, int oparg) {
     case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
     case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
     case Op::kJUMP_IF_FALSE_OR_POP:
-    case Op::kJUMP_IF_TRUE_OR_POP: return record_truth(peek(1));
+    case Op::kJUMP_IF_TRUE_OR_POP:
+      return source::is_tensor(peek(1)) ? abort(AbortReason::DataDependent, "the truth of a tensor")
+                                        : record_truth(peek(1));
     case Op::kGET_ITER:
     case Op::kGET_YIELD_FROM_ITER:
     case Op::kUNPACK_SEQUENCE:
     case Op::kUNPACK_EX:
+      return record_iteration(peek(1));
+    // Into a container further down the stack: one that is being built, maybe since before a break.
     case Op::kLIST_EXTEND:
     case Op::kSET_UPDATE:
     case Op::kDICT_UPDATE:
-    case Op::kDICT_MERGE: return record_iteration(peek(1));
+    case Op::kDICT_MERGE:
+      record_iteration(peek(1));
+      [[fallthrough]];
+    case Op::kLIST_APPEND:
+    case Op::kSET_ADD:
+      return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
+    case Op::kMAP_ADD: return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
     case Op::kFOR_ITER:
       if (graph_.is_outside(peek(1))) {
         abort(AbortReason::IteratorOutside, Py_TYPE(peek(1))->tp_name);
@@ -201,14 +320,13 @@ void Recorder::record(Op op, int oparg) {
       bool has_kwargs = oparg & 1;
       return record_star_call(peek(has_kwargs ? 3 : 2), peek(has_kwargs ? 2 : 1), has_kwargs ? peek(1) : nullptr);
     }
-    case Op::kBEFORE_WITH:
-      if (!graph_.read_type(Py_TYPE(peek(1)))) {
-        abort(AbortReason::UnknownRead, "a class");
-      }
-      if (!PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_HEAPTYPE)) {
-        abort(AbortReason::UnknownCall, std::string(Py_TYPE(peek(1))->tp_name) + ".__enter__");
+    case Op::kMAKE_FUNCTION: made_function_ = true; return;
+    case Op::kJUMP_BACKWARD:
+      if (depth_ == 1 && number_ > kLongTrace) {
+        abort(AbortReason::LongTrace, "");
       }
       return;
+    case Op::kBEFORE_WITH: return record_with(Py_TYPE(peek(1)));
     case Op::kFORMAT_VALUE:
       if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
         abort(AbortReason::UnknownRead, "an object is formatted");

@@ -1,7 +1,9 @@
 // The recorder: watches an observed run, instruction by instruction, before each is executed. It notes what is read from
-// outside (read_graph.h), refuses what it does not understand, and ends at the return of the outermost frame.
+// outside (read_graph.h), and ends at the return of the outermost frame, or in front of an instruction that it cannot
+// capture: a break. If that is found out only in the middle of an instruction, the trace is made again up to there.
 //
-// What the recorder lets run has no effect outside of the trace: fresh objects may be changed, objects from outside not.
+// What the recorder lets run has no effect outside of the trace: fresh objects may be changed, objects from outside not
+// unless the journal notes it.
 // Torch's functions are not seen here but where torch dispatches them (alternator/recording.py): there they become nodes of
 // the graph and run on fakes.
 #pragma once
@@ -17,13 +19,21 @@
 #include "journal/journal.h"
 #include "record/purity.h"
 #include "record/read_graph.h"
+#include "record/start.h"
 
 namespace alternator::record {
 
 class Recorder : public interp::Observer {
  public:
-  // Watches the call of `code` whose frame is the next one to be entered.
-  explicit Recorder(PyCodeObject* code) : code_(code) {}
+  // Watches the frames of `start`. With `stop`, the trace ends in front of the instruction with that number.
+  struct Stop {
+    int64_t number;
+    Abort reason;
+  };
+  Recorder(Start* start, std::optional<Stop> stop) : start_(start), stop_(std::move(stop)) {
+    read_slots_.resize(start->size());
+    written_slots_.resize(start->size());
+  }
 
   void enter(py::Frame* entry) override;
   void leave() override { --depth_; }
@@ -31,28 +41,56 @@ class Recorder : public interp::Observer {
   bool discards() const override { return ended_; }
   bool defers_pending_work() const override { return true; }
 
-  // Ends the trace: nothing more is executed.
+  // Ends the trace in front of the instruction in progress: nothing more is executed.
   void abort(AbortReason reason, std::string detail);
-  const std::optional<Abort>& aborted() const { return abort_; }
+  // The trace is over with an exception that left the outermost frame.
+  void end_with_exception();
   // What the function returned; null unless it came to its end.
   PyObject* result() const { return result_.get(); }
+  // Why it did not.
+  const std::optional<Abort>& aborted() const { return abort_; }
+  // The frames in front of the instruction that could not be captured; null if the trace is to be made again with
+  // stop_again().
+  const interp::StackState* stopped() const { return stopped_ ? &*stopped_ : nullptr; }
+  Stop stop_again() const { return {number_ - 1, *abort_}; }
+  // Instructions of the outermost activation that were begun.
+  int64_t number() const { return number_; }
+  // How many of the frames that the trace began in are still there.
+  size_t kept_frames() const { return kept_frames_; }
+  // The slot that a place of such a frame still is; -1: something was put there. `index` counts locals and stack.
+  int untouched_slot(size_t frame, int index, PyObject* value) const;
 
   ReadGraph& graph() { return graph_; }
   journal::Journal& journal() { return journal_; }
   // The operator that the instruction in progress stands for, if it is one: its name in the module `operator`, and its
   // operands. Null if it is none.
   Ref<> current_operator() const;
+  // A function that the trace made: any other is from outside.
+  bool is_fresh_function(PyObject* function) const { return fresh_functions_.count(function) != 0; }
   // For the writer of the exit.
-  std::optional<exits::Step> outside(PyObject* object) const;
+  std::optional<exits::Step> outside(PyObject* object);
   bool read_whole(PyObject* container);
   void read_original_length(PyObject* container);
   // The user's place of the instruction in progress.
   std::string place() const;
 
  private:
+  void begin();
+  void follow_frames(py::Op op, int oparg);
+  // The value of a slot is relied on.
+  void read_slot(int slot);
+  // The index of a base frame; -1: another one.
+  int base_index(const py::Frame* frame) const;
+  void read_base_local(int index);
+  // A primitive is used, not just moved: its slot gets a guard. record/rules_moves.cpp
+  void use(PyObject* value);
+  void use_deep(PyObject* value, int depth = 0);
+  void use_operands(py::Op op, int oparg);
+
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
   void record_frame_start();
+  void record_with(PyTypeObject* type);
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
   void record_super(PyObject* super, PyObject* name);
@@ -102,10 +140,19 @@ class Recorder : public interp::Observer {
   PyObject* peek(int depth) const { return position_.stack_top[-depth]; }
   PyObject* name_at(int index) const { return PyTuple_GET_ITEM(position_.frame->f_code->co_names, index); }
 
-  PyCodeObject* code_;
+  Start* start_;
+  std::optional<Stop> stop_;
   int depth_ = 0;
-  py::Frame* base_ = nullptr;
-  std::vector<Ref<>> entry_locals_;
+  int64_t number_ = 0;
+  bool deciding_ = false;           // the instruction has not begun
+  std::vector<py::Frame*> base_;    // the frames that the trace began in; those from kept_frames_ on are gone
+  std::vector<int> lowest_;         // .. and the lowest depth that each one's stack had
+  size_t kept_frames_ = 0;
+  bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
+  std::unordered_map<PyObject*, Ref<>> fresh_functions_;
+  std::vector<bool> read_slots_;
+  std::vector<bool> written_slots_;
+  std::optional<interp::StackState> stopped_;
   interp::Position position_{};
   ReadGraph graph_;
   journal::Journal journal_;

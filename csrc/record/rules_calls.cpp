@@ -15,6 +15,23 @@ std::string describe_callable(PyObject* callable) {
   return utf8 ? utf8 : "?";
 }
 
+// By torch.compiler.disable.
+bool is_disabled(PyObject* function) {
+  static PyObject* const mark = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;
+  PyErr_Clear();
+  return value == Py_True;
+}
+
+// Python code gets the arguments, as they are.
+bool passes_on_to_python(PyObject* callable) {
+  static PyObject* const names[] = {PyUnicode_InternFromString("__call__"), PyUnicode_InternFromString("__init__")};
+  bool is_class = PyType_Check(callable);
+  PyObject* found = _PyType_Lookup(is_class ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable), names[is_class]);
+  return found != nullptr && PyFunction_Check(found);
+}
+
 bool is_safe_constructor(PyTypeObject* type) {
   // Classes of the program: object's, a builtin container's or an exception's memory, then Python code. A finaliser would
   // be an effect.
@@ -37,15 +54,20 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     record_method_parts(callable);
     return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()));
   }
+  if (PyFunction_Check(callable) && !purity_of(callable)) {
+    return is_of_real_module(callable) || is_disabled(callable)
+               ? abort(AbortReason::MustRun, describe_callable(callable))
+               : void();  // its frame's start is seen
+  }
+  for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
+    use_deep(arguments[i]);
+  }
   std::optional<Purity> purity = purity_of(callable);
   if (purity == Purity::Torch) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }
   if (purity.has_value()) {
     return record_c_call(callable, *purity, arguments, count);
-  }
-  if (PyFunction_Check(callable)) {
-    return;  // its frame's start is seen
   }
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
       !PyModule_Check(PyCFunction_GET_SELF(callable))) {
@@ -237,6 +259,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         abort(AbortReason::IteratorOutside, Py_TYPE(first)->tp_name);
       }
       return;
+    case Purity::Real: return abort(AbortReason::MustRun, describe_callable(callable));
     case Purity::Setting: {
       Ref<> value = count == 0 ? steal(PyObject_CallNoArgs(callable)) : nullptr;
       PyErr_Clear();

@@ -183,14 +183,27 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
   record_container_write(container, PyLong_CheckExact(key) && !deletes ? Reach::Item : Reach::Whole, key);
 }
 
-std::optional<exits::Step> Recorder::outside(PyObject* object) const {
-  int node = graph_.node_of(object);
-  if (node < 0) {
+std::optional<exits::Step> Recorder::outside(PyObject* object) {
+  exits::Step step{exits::StepKind::Slot};
+  step.index = start_->slot_of_copy(object);
+  bool primitive = source::sort_of(object) == Sort::Primitive;
+  if (step.index < 0 && primitive) {
     return std::nullopt;
   }
-  exits::Step step{exits::StepKind::Node};
-  step.index = node;
-  return step;
+  if (step.index < 0 && !graph_.is_outside(object)) {
+    step.index = start_->only_slot_of(object);
+    // In several slots: which one it was that the trace moved is not known, so they must stay the same object.
+    for (int slot = 0; step.index < 0 && slot < static_cast<int>(start_->size()); ++slot) {
+      if (start_->at(slot) == object) {
+        read_slot(slot);
+      }
+    }
+  }
+  if (step.index < 0) {
+    step.kind = exits::StepKind::Node;
+    step.index = graph_.node_of(object);
+  }
+  return step.index >= 0 ? std::optional(std::move(step)) : std::nullopt;
 }
 
 bool Recorder::read_whole(PyObject* container) {

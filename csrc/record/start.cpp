@@ -1,0 +1,127 @@
+#include "record/start.h"
+
+#include "py/unique.h"
+
+namespace alternator::record {
+namespace {
+
+interp::FrameState clone_frame(const interp::FrameState& frame) {
+  interp::FrameState copy;
+  copy.function = frame.function.clone();
+  copy.code = frame.code.clone();
+  copy.name_space = frame.name_space.clone();
+  copy.object = frame.object.clone();
+  copy.generator = frame.generator.clone();
+  copy.handled = frame.handled.clone();
+  copy.offset = frame.offset;
+  for (const Ref<>& local : frame.locals) {
+    copy.locals.push_back(local.clone());
+  }
+  for (const Ref<>& value : frame.stack) {
+    copy.stack.push_back(value.clone());
+  }
+  copy.outer_exceptions = frame.outer_exceptions;
+  return copy;
+}
+
+}  // namespace
+
+std::vector<PyObject*> flatten(const interp::StackState& state) {
+  std::vector<PyObject*> slots;
+  for (const interp::FrameState& frame : state.frames) {
+    for (const Ref<>& local : frame.locals) {
+      slots.push_back(local.get());
+    }
+    for (const Ref<>& value : frame.stack) {
+      slots.push_back(value.get());
+    }
+  }
+  for (const interp::FrameState& frame : state.frames) {
+    slots.push_back(frame.function.object());
+    slots.push_back(frame.generator.object());
+    slots.push_back(frame.handled.get());
+  }
+  slots.push_back(state.handled.get());
+  return slots;
+}
+
+interp::StackState clone_state(const interp::StackState& state) {
+  interp::StackState copy;
+  for (const interp::FrameState& frame : state.frames) {
+    copy.frames.push_back(clone_frame(frame));
+  }
+  copy.handled = state.handled.clone();
+  return copy;
+}
+
+Start::Start(const interp::StackState& state) : slots_(flatten(state)), state_(state) {
+  int slot = 0;
+  for (const interp::FrameState& frame : state.frames) {
+    int stack = slot + static_cast<int>(frame.locals.size());
+    int end = stack + static_cast<int>(frame.stack.size());
+    frames_.push_back({frame.code.get(), frame.offset, slot, stack, end, 0});
+    slot = end;
+  }
+  for (FrameSlots& frame : frames_) {
+    frame.function = slot;
+    slot += 3;
+  }
+}
+
+std::string Start::name_of(int slot) const {
+  for (const FrameSlots& frame : frames_) {
+    if (slot >= frame.locals && slot < frame.stack) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(frame.code->co_localsplusnames, slot - frame.locals));
+      PyErr_Clear();
+      return name ? name : "?";
+    }
+    if (slot >= frame.stack && slot < frame.end) {
+      return "___stack" + std::to_string(slot - frame.stack);
+    }
+  }
+  return "___frame";
+}
+
+interp::StackState Start::make_trace_state() {
+  interp::StackState state = clone_state(state_);
+  copied_.assign(slots_.size(), false);
+  int slot = 0;
+  auto replace = [&](Ref<>& value) {
+    if (PyObject* copy = value ? py::unique_copy(value.get()) : nullptr) {
+      value = steal(copy);
+      copies_.emplace_back(value.clone(), slot);
+      copy_slots_.emplace(copy, slot);
+      copied_[slot] = true;
+    }
+    ++slot;
+  };
+  for (interp::FrameState& frame : state.frames) {
+    for (Ref<>& local : frame.locals) {
+      replace(local);
+    }
+    for (Ref<>& value : frame.stack) {
+      replace(value);
+    }
+  }
+  return state;
+}
+
+int Start::slot_of_copy(PyObject* value) const {
+  auto found = copy_slots_.find(value);
+  return found == copy_slots_.end() ? -1 : found->second;
+}
+
+int Start::only_slot_of(PyObject* object) const {
+  int found = -1;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i] == object) {
+      if (found >= 0) {
+        return -1;
+      }
+      found = static_cast<int>(i);
+    }
+  }
+  return found;
+}
+
+}  // namespace alternator::record

@@ -1,0 +1,68 @@
+#include "region/stepper.h"
+
+#include "interp/hook.h"
+#include "record/operands.h"
+#include "record/purity.h"
+#include "source/value.h"
+
+namespace alternator::region {
+namespace {
+
+using py::Op;
+
+bool is_for_torch(PyObject* value) {
+  return value != nullptr && (source::is_tensor(value) || record::purity_of(value) == record::Purity::Torch);
+}
+
+// Whether an instruction may be worth the start of a region.
+bool touches_tensors(const interp::Position& position) {
+  const py::CodeUnit* at = position.instruction;
+  int oparg = py::oparg_of(*at);
+  while (py::canonical(*at) == Op::kEXTENDED_ARG) {
+    oparg = oparg << 8 | py::oparg_of(*++at);
+  }
+  Op op = py::canonical(*at);
+  if (op == Op::kKW_NAMES) {
+    oparg = py::oparg_of(at[1]);
+  }
+  bool call = op == Op::kCALL || op == Op::kKW_NAMES || op == Op::kCALL_FUNCTION_EX;
+  if (record::only_moves(op) && !call) {
+    return false;
+  }
+  int count = record::count_touched(op, oparg);
+  Py_ssize_t depth = position.stack_top - py::stack_base(position.frame);
+  for (int i = 1; i <= count && i <= depth; ++i) {
+    if (is_for_torch(position.stack_top[-i])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Ref<> Stepper::run(interp::StackState state) {
+  interp::Interpreting interpreting(this);
+  Ref<> result = interp::recreate(std::move(state));
+  if (stopped_) {
+    PyErr_Clear();  // the mark of the abandoned run
+  }
+  return result;
+}
+
+interp::Verdict Stepper::before_instruction(const interp::Position& position) {
+  if (depth_ != 1 || over_) {
+    return interp::Verdict::Go;
+  }
+  if (!begun_) {
+    begun_ = true;
+    return dull_ ? interp::Verdict::Go : interp::Verdict::Opaque;
+  }
+  if (dull_ && !touches_tensors(position)) {
+    return interp::Verdict::Go;
+  }
+  stopped_ = interp::take_snapshot(position);
+  return interp::Verdict::Abandon;
+}
+
+}  // namespace alternator::region

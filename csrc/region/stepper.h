@@ -1,0 +1,38 @@
+// Runs frames for real from a break on: the instruction that could not be captured, and then up to the next point where a
+// region can start.
+#pragma once
+
+#include <optional>
+
+#include "interp/observer.h"
+#include "interp/snapshot.h"
+
+namespace alternator::region {
+
+class Stepper : public interp::Observer {
+ public:
+  // `dull`: nothing worth capturing is expected; on up to the next instruction that has to do with a tensor.
+  explicit Stepper(bool dull) : dull_(dull) {}
+
+  // Puts the frames back and runs them. The result of the outermost function, or null with an exception set, unless
+  // stopped() holds the frames at the next point.
+  Ref<> run(interp::StackState state);
+  std::optional<interp::StackState>& stopped() { return stopped_; }
+
+  void enter(py::Frame*) override { ++depth_; }
+  void leave() override {
+    if (--depth_ == 0) {
+      over_ = true;  // finalisers may follow
+    }
+  }
+  interp::Verdict before_instruction(const interp::Position& position) override;
+
+ private:
+  bool dull_;
+  bool begun_ = false;
+  bool over_ = false;
+  int depth_ = 0;
+  std::optional<interp::StackState> stopped_;
+};
+
+}  // namespace alternator::region
