@@ -30,15 +30,20 @@ class FrameBackup {
   std::vector<Ref<>> locals_;
 };
 
-bool fits_storages(const Region& region, const std::vector<PyObject*>& slots) {
+bool fits_storages(const Region& region) {
   if (!region.distinct_storages) {
     return true;
   }
+  const std::vector<PyObject*>& slots = region.checker.slots();
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(slots[node]);
   }
   return tensor::have_distinct_storages(inputs);
+}
+
+std::string explain(const Region& region, Py_ssize_t failed, py::Frame* frame) {
+  return guard::explain(region.guards, failed, frame->localsplus, region.checker.slots());
 }
 
 PyObject* code_of(PyObject* function) {
@@ -68,16 +73,16 @@ bool Captured::wants(const py::Frame* frame) const {
   return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
 }
 
-std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>* slots) {
+std::shared_ptr<Region> Captured::find(py::Frame* frame) {
   for (size_t i = regions_.size(); i-- > 0;) {
     std::shared_ptr<Region> region = regions_[i];
     std::string miss;
     if (!region->state.is_current()) {
       miss = "the state of torch changed: grad mode, autocast, default dtype or the like";
-    } else if (Py_ssize_t failed = guard::check(region->guards, frame->localsplus, slots); failed >= 0) {
+    } else if (Py_ssize_t failed = region->checker.check(region->guards, frame->localsplus); failed >= 0) {
       // Only the most recent region's reason is of interest; the explanation is not free.
-      miss = i + 1 == regions_.size() ? guard::explain(region->guards, failed, frame->localsplus, *slots) : "";
-    } else if (!fits_storages(*region, *slots)) {
+      miss = i + 1 == regions_.size() ? explain(*region, failed, frame) : "";
+    } else if (!fits_storages(*region)) {
       miss = "tensors that the graph changes share memory now";
     } else {
       return region;
@@ -91,8 +96,7 @@ std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>*
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
-  std::vector<PyObject*> slots;
-  std::shared_ptr<Region> region = find(frame, &slots);
+  std::shared_ptr<Region> region = find(frame);
   if (region == nullptr) {
     if (gave_up_) {
       return py::run_in_default_loop(ts, frame, 0);
@@ -115,18 +119,18 @@ PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
       if (region == nullptr) {
         return abort ? run_eagerly(ts, frame, *abort) : nullptr;
       }
-      Py_ssize_t failed = guard::check(region->guards, frame->localsplus, &slots);
+      Py_ssize_t failed = region->checker.check(region->guards, frame->localsplus);
       if (failed >= 0) {
-        last_miss_ = guard::explain(region->guards, failed, frame->localsplus, slots);
-      } else if (fits_storages(*region, slots)) {
+        last_miss_ = explain(*region, failed, frame);
+      } else if (fits_storages(*region)) {
         regions_.push_back(region);
-        return run_region(*region, slots);
+        return run_region(*region);
       }
     }
     return run_eagerly(ts, frame,
                        Abort{AbortReason::UnknownRead, "?", "it changed while the graph was compiled: " + last_miss_});
   }
-  return run_region(*region, slots);
+  return run_region(*region);
 }
 
 PyObject* Captured::run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abort& abort) {
@@ -156,6 +160,7 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
     return nullptr;
   }
   region->exit = std::move(*exit);
+  region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
   region->distinct_storages = session.mutates_inputs();
   region->guards = session.take_guards();
@@ -169,19 +174,56 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
   return region->graph ? region : nullptr;
 }
 
-PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots) {
-  std::vector<PyObject*> inputs;
-  inputs.reserve(region.inputs.size() + 1);
-  inputs.push_back(nullptr);
-  for (int node : region.inputs) {
-    inputs.push_back(slots[node]);
+namespace {
+
+// Objects of a call, held while the graph runs: another call may change what the region's slots have, and the program may
+// drop what they point to.
+class HeldObjects {
+ public:
+  HeldObjects(const Region& region) : count_(region.inputs.size() + region.exit_nodes.size()) {
+    if (count_ + 1 > kOnStack) {
+      heap_ = std::make_unique<PyObject*[]>(count_ + 1);
+    }
+    PyObject** objects = data();
+    *objects++ = nullptr;  // for PY_VECTORCALL_ARGUMENTS_OFFSET
+    const std::vector<PyObject*>& slots = region.checker.slots();
+    for (const std::vector<int>* nodes : {&region.inputs, &region.exit_nodes}) {
+      for (int node : *nodes) {
+        *objects++ = Py_NewRef(slots[node]);
+      }
+    }
   }
-  Ref<> outputs = steal(PyObject_Vectorcall(region.graph.get(), inputs.data() + 1,
+  ~HeldObjects() {
+    PyObject** objects = data() + 1;
+    for (size_t i = 0; i < count_; ++i) {
+      Py_DECREF(objects[i]);
+    }
+  }
+  HeldObjects(const HeldObjects&) = delete;
+  HeldObjects& operator=(const HeldObjects&) = delete;
+
+  PyObject** inputs() { return data() + 1; }
+  PyObject** of_exit(const Region& region) { return inputs() + region.inputs.size(); }
+
+ private:
+  static constexpr size_t kOnStack = 256;
+  PyObject** data() { return heap_ ? heap_.get() : stack_; }
+
+  size_t count_;
+  PyObject* stack_[kOnStack];
+  std::unique_ptr<PyObject*[]> heap_;
+};
+
+}  // namespace
+
+PyObject* run_region(const Region& region) {
+  HeldObjects held(region);
+  Ref<> outputs = steal(PyObject_Vectorcall(region.graph.get(), held.inputs(),
                                             region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!outputs) {
     return nullptr;
   }
-  return exits::run_exit(region.exit, {slots, {}, outputs.get()}, nullptr).release();
+  return exits::run_exit(region.exit, {held.of_exit(region), {}, outputs.get()}, nullptr).release();
 }
 
 }  // namespace alternator::region

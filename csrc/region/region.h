@@ -8,18 +8,24 @@
 
 #include "base/error.h"
 #include "exit/program.h"
-#include "guard/guard.h"
+#include "guard/checker.h"
 #include "interp/hook.h"
 #include "torch/facts.h"
 
 namespace alternator::region {
 
 struct Region {
+  Region() = default;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
   tensor::GlobalState state;
   guard::GuardList guards;
+  guard::Checker checker;   // of the guards; its slots have the objects of the call
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
   Ref<> graph;              // what the backend made
   exits::ExitProgram exit;
+  std::vector<int> exit_nodes;     // nodes whose objects the exit needs, by the numbers that it has for them
   bool distinct_storages = false;  // the graph changes inputs: they must not share memory
 };
 
@@ -49,7 +55,8 @@ class Captured : public interp::FrameTaker {
   const std::string& last_miss() const { return last_miss_; }
 
  private:
-  std::shared_ptr<Region> find(py::Frame* frame, std::vector<PyObject*>* slots);
+  // The region whose guards hold for the frame, its slots filled; null if there is none.
+  std::shared_ptr<Region> find(py::Frame* frame);
   // Traces a call from its frame and puts the frame back. Null if it could not be captured: then `abort` says why, or an
   // exception of the backend is set.
   std::shared_ptr<Region> trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort);
@@ -64,7 +71,7 @@ class Captured : public interp::FrameTaker {
   std::string last_miss_;
 };
 
-// Runs a region whose guards hold. Null with an exception set.
-PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots);
+// Runs a region whose guards hold, right after they were checked. Null with an exception set.
+PyObject* run_region(const Region& region);
 
 }  // namespace alternator::region
