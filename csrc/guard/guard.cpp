@@ -217,6 +217,11 @@ bool TypeContents::matches(PyTypeObject* type) const {
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
 const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }
 
+const char* expect_name(Expect expect) {
+  constexpr const char* kNames[] = {"Nothing", "Absent", "Value", "Pinned", "NewNode", "SameNode"};
+  return kNames[static_cast<int>(expect)];
+}
+
 Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots) {
   py::CollectorPause pause;  // a dict may have to be made for an instance that has none yet
   slots->assign(list.nodes, nullptr);

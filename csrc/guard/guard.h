@@ -25,6 +25,7 @@ const char* kind_name(Kind kind);
 const char* kind_text(Kind kind);
 
 enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
+const char* expect_name(Expect expect);
 
 // What a class and its bases hold. A class whose version changed may have been patched and put back (torch.fx does so).
 struct TypeContents {

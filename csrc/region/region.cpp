@@ -69,6 +69,30 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
   return result;
 }
 
+PyObject* Captured::inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+  inspecting_ = true;
+  PyObject* result = call(function, arguments, nargsf, kwnames);
+  inspecting_ = false;
+  return result;
+}
+
+PyObject* Captured::inspect_frame(py::Frame* frame) {
+  Ref<> answer = steal(PyList_New(0));
+  std::vector<std::shared_ptr<Region>> regions = regions_;
+  for (const std::shared_ptr<Region>& region : regions) {
+    Py_ssize_t failed = region->checker.check(region->guards, frame->localsplus);
+    std::vector<PyObject*> slots;
+    guard::check(region->guards, frame->localsplus, &slots);
+    Ref<> rows = describe_guards(region->guards, &slots);
+    Ref<> number = failed >= 0 ? steal(PyLong_FromSsize_t(failed)) : share(Py_None);
+    Ref<> row = rows && number ? steal(PyTuple_Pack(2, number.get(), rows.get())) : nullptr;
+    if (!answer || !row || PyList_Append(answer.get(), row.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return answer.release();
+}
+
 bool Captured::wants(const py::Frame* frame) const {
   return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
 }
@@ -96,6 +120,10 @@ std::shared_ptr<Region> Captured::find(py::Frame* frame) {
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
+  if (inspecting_) {
+    inspecting_ = false;
+    return inspect_frame(frame);
+  }
   std::shared_ptr<Region> region = find(frame);
   if (region == nullptr) {
     if (gave_up_) {
@@ -172,6 +200,26 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
   }
   region->graph = session.finish(frontend_.finish.get());
   return region->graph ? region : nullptr;
+}
+
+Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>* slots) {
+  // Making the rows may run a garbage collection: what the slots point to is held first.
+  std::vector<Ref<>> parents;
+  for (int node = 0; node < list.nodes; ++node) {
+    PyObject* object = slots != nullptr ? (*slots)[node] : nullptr;
+    parents.push_back(share(object != nullptr ? object : Py_None));
+  }
+  Ref<> rows = steal(PyList_New(0));
+  for (const guard::Guard& guard : list.guards) {
+    Ref<> row =
+        steal(Py_BuildValue("(ssOOns)", guard::kind_name(guard.kind), guard::expect_name(guard.expect),
+                            guard.parent >= 0 ? parents[guard.parent].get() : Py_None,
+                            guard.key ? guard.key.get() : Py_None, guard.index, guard::describe(list, guard).c_str()));
+    if (!rows || !row || PyList_Append(rows.get(), row.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return rows;
 }
 
 namespace {

@@ -45,6 +45,10 @@ class Captured : public interp::FrameTaker {
   // Calls a Python function or method, answering from a region where one fits.
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
 
+  // Makes the call as far as to its frame, and tells what the regions' guards say of it: for each region the number of
+  // the guard that does not hold (None: all do), and the guards as rows (describe_guards).
+  PyObject* inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
+
   bool wants(const py::Frame* frame) const override;
   PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
 
@@ -60,16 +64,22 @@ class Captured : public interp::FrameTaker {
   // Traces a call from its frame and puts the frame back. Null if it could not be captured: then `abort` says why, or an
   // exception of the backend is set.
   std::shared_ptr<Region> trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort);
+  PyObject* inspect_frame(py::Frame* frame);
   PyObject* run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abort& abort);
 
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
   bool gave_up_ = false;
-  Ref<> target_;  // the code whose frame is waited for
+  bool inspecting_ = false;  // the frame that is waited for is not to be run
+  Ref<> target_;             // the code whose frame is waited for
   std::vector<std::shared_ptr<Region>> regions_;
   std::string last_miss_;
 };
+
+// The guards as a list of rows (kind, expectation, parent, key, index, text). The parents are the objects in the slots, None
+// without slots. Null with an exception set.
+Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>* slots);
 
 // Runs a region whose guards hold, right after they were checked. Null with an exception set.
 PyObject* run_region(const Region& region);
