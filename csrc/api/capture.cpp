@@ -80,20 +80,34 @@ PyObject* reset(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// regions(): for each region its guards as text.
+// regions(): for each region its guards as rows (kind, expectation, None, key, index, text).
 PyObject* regions(PyObject* self, PyObject*) {
   Ref<> list = steal(PyList_New(0));
   for (const std::shared_ptr<region::Region>& region : (*cast(self)->captured)->regions()) {
-    Ref<> guards = steal(PyList_New(0));
-    for (const guard::Guard& guard : region->guards.guards) {
-      std::string name = guard.parent >= 0 ? region->guards.names[guard.parent] : "";
-      Ref<> row = steal(
-          Py_BuildValue("(ssO)", guard::kind_name(guard.kind), name.c_str(), guard.key ? guard.key.get() : Py_None));
-      if (!guards || !row || PyList_Append(guards.get(), row.get()) < 0) {
-        return nullptr;
-      }
+    Ref<> rows = region::describe_guards(region->guards, nullptr);
+    if (!rows || PyList_Append(list.get(), rows.get()) < 0) {
+      return nullptr;
     }
-    if (PyList_Append(list.get(), guards.get()) < 0) {
+  }
+  return list.release();
+}
+
+// inspect(*args, **kwargs): what the guards say of such a call, and the objects that they look at, without making it.
+PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames) {
+  Ref<> function = share(cast(self)->function);
+  std::shared_ptr<region::Captured> captured = *cast(self)->captured;
+  return captured->inspect(function.get(), arguments, static_cast<size_t>(count), kwnames);
+}
+
+// counts(): for each region how its guards are checked.
+PyObject* counts(PyObject* self, PyObject*) {
+  Ref<> list = steal(PyList_New(0));
+  for (const std::shared_ptr<region::Region>& region : (*cast(self)->captured)->regions()) {
+    guard::Checker::Counts counts = region->checker.counts();
+    Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(), "lists",
+                                    counts.lists, "words", counts.words, "walked", counts.walked, "hits", counts.hits,
+                                    "walks", counts.walks));
+    if (!row || PyList_Append(list.get(), row.get()) < 0) {
       return nullptr;
     }
   }
@@ -118,6 +132,10 @@ PyGetSetDef getters[] = {
 PyMethodDef object_methods[] = {
     {"reset", reset, METH_NOARGS, "Forget what was captured."},
     {"regions", regions, METH_NOARGS, "The guards of each captured region."},
+    {"inspect", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(inspect)), METH_FASTCALL | METH_KEYWORDS,
+     "Check the guards for such a call, without making it: for each region (number of a guard that fails or None, "
+     "rows)."},
+    {"counts", counts, METH_NOARGS, "How the guards of each region are checked."},
     {"last_miss", last_miss, METH_NOARGS, "Why no region fitted, the last time that none did."},
     {nullptr, nullptr, 0, nullptr},
 };

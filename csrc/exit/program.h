@@ -109,9 +109,12 @@ struct ExitProgram {
   size_t kept_frames = 0;  // the outermost ones are those that the region began in
 };
 
+// Numbers the nodes that the program refers to anew, from 0; returns them, in the order of their new numbers.
+std::vector<int> number_nodes(ExitProgram* program);
+
 // What the program works on: the objects of the nodes, what the region's start has in its slots, the graph's outputs.
 struct ExitInput {
-  const std::vector<PyObject*>& nodes;
+  PyObject* const* nodes;
   PyObject* const* slots;
   PyObject* outputs;  // a tuple or list
 };

@@ -1,5 +1,8 @@
 // Runs exit programs: on every warm call.
 #include "exit/program.h"
+
+#include <algorithm>
+
 #include "py/generator.h"
 #include "py/instance.h"
 
@@ -359,6 +362,26 @@ interp::FrameState make_frame(const FrameRecipe& recipe, const Runner& runner) {
 }
 
 }  // namespace
+
+std::vector<int> number_nodes(ExitProgram* program) {
+  std::vector<int> nodes;
+  auto number = [&](int* node) {
+    auto found = std::find(nodes.begin(), nodes.end(), *node);
+    if (found == nodes.end()) {
+      found = nodes.insert(found, *node);
+    }
+    *node = static_cast<int>(found - nodes.begin());
+  };
+  for (Step& step : program->steps) {
+    if (step.kind == StepKind::Node) {
+      number(&step.index);
+    }
+  }
+  for (Effect& effect : program->effects) {
+    number(&effect.node);
+  }
+  return nodes;
+}
 
 Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state) {
   Runner runner(program, input);

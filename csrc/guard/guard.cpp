@@ -1,8 +1,9 @@
 #include "guard/guard.h"
 
 #include "py/body.h"
-#include "py/layout.h"
+#include "py/collector.h"
 #include "py/members.h"
+#include "py/ordered_dict.h"
 
 namespace alternator::guard {
 namespace {
@@ -73,31 +74,12 @@ bool same_keys(PyObject* dict, PyObject* keys) {
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) {
     return false;
   }
-  auto same = [&](PyObject* key, Py_ssize_t index) {
-    PyObject* expected = PyTuple_GET_ITEM(keys, index);
+  Py_ssize_t index = 0;
+  return py::visit_keys(dict, [&](PyObject* key) {
+    PyObject* expected = PyTuple_GET_ITEM(keys, index++);
     return key == expected ||
            (source::sort_of(expected) == source::Sort::Primitive && source::same_primitive(key, expected));
-  };
-  Py_ssize_t index = 0;
-  if (PyODict_Check(dict) && PyDict_GET_SIZE(dict) > 0) {
-    // Its order is its own, not that of the dict below it.
-    Ref<> now = steal(PyODict_Type.tp_iter(dict));
-    while (Ref<> key = now ? steal(Py_TYPE(now.get())->tp_iternext(now.get())) : nullptr) {
-      if (!same(key.get(), index++)) {
-        return false;
-      }
-    }
-    PyErr_Clear();
-    return index == PyTuple_GET_SIZE(keys);
-  }
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(dict, &position, &key, &value)) {
-    if (!same(key, index++)) {
-      return false;
-    }
-  }
-  return true;
+  });
 }
 
 bool same_set(PyObject* set, PyObject* items) {
@@ -155,6 +137,8 @@ bool holds_type(const Guard& guard, PyTypeObject* type) {
   return true;
 }
 
+}  // namespace
+
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
   switch (guard.kind) {
@@ -186,13 +170,13 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     case Expect::Absent: return found == nullptr;
     case Expect::Value: return found != nullptr && source::same_primitive(found, guard.value.get());
     case Expect::Pinned: return found != nullptr && guard.pin.is(found);
-    case Expect::NewNode:
-      (*slots)[guard.child] = found;
-      return found != nullptr && Py_TYPE(found) == guard.type && guard.type_pin.get() != nullptr;
+    case Expect::NewNode: (*slots)[guard.child] = found; return found != nullptr && guard.type.is_of(found);
     case Expect::SameNode: return found != nullptr && found == (*slots)[guard.child];
     default: return true;
   }
 }
+
+namespace {
 
 std::string shown(PyObject* object) {
   if (object == nullptr) {
@@ -233,11 +217,17 @@ bool TypeContents::matches(PyTypeObject* type) const {
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
 const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }
 
+const char* expect_name(Expect expect) {
+  constexpr const char* kNames[] = {"Nothing", "Absent", "Value", "Pinned", "NewNode", "SameNode"};
+  return kNames[static_cast<int>(expect)];
+}
+
 Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots) {
+  py::CollectorPause pause;  // a dict may have to be made for an instance that has none yet
   slots->assign(list.nodes, nullptr);
   for (const Constant& constant : list.constants) {
     PyObject* object = constant.pin.get();
-    if (object == nullptr) {
+    if (object == nullptr || (constant.type.type() != nullptr && !constant.type.is_of(object))) {
       return static_cast<Py_ssize_t>(list.guards.size());
     }
     (*slots)[constant.node] = object;
@@ -272,7 +262,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
         return "`" + list.names[constant.node] + "`, which the region watches, is gone";
       }
     }
-    return "an object that the region watches is gone";
+    return "an object that the region watches is gone, or has another class";
   }
   const Guard& guard = list.guards[failed];
   PyObject* parent = guard.parent >= 0 ? slots[guard.parent] : nullptr;
@@ -296,7 +286,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
     case Expect::Absent: return what + "was absent, is now " + shown(found);
     case Expect::Value: return what + "was " + shown(guard.value.get()) + ", is now " + shown(found);
     case Expect::NewNode:
-      return what + "was of type " + (guard.type_pin.get() ? guard.type->tp_name : "<gone>") + ", is now " +
+      return what + "was of type " + (guard.type.pin().get() ? guard.type.type()->tp_name : "<gone>") + ", is now " +
              (found ? Py_TYPE(found)->tp_name : "absent");
     default: return what + "is now another object";
   }

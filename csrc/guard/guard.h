@@ -25,6 +25,7 @@ const char* kind_name(Kind kind);
 const char* kind_text(Kind kind);
 
 enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
+const char* expect_name(Expect expect);
 
 // What a class and its bases hold. A class whose version changed may have been patched and put back (torch.fx does so).
 struct TypeContents {
@@ -33,6 +34,25 @@ struct TypeContents {
 
   Ref<> mro;
   std::vector<Ref<>> items;  // keys and values by turns, class by class
+};
+
+// What the type of an object must be, without keeping that type alive.
+class TypePin {
+ public:
+  static TypePin to(PyTypeObject* type) {
+    TypePin pin;
+    pin.type_ = type;
+    pin.pin_ = source::Pin::to(reinterpret_cast<PyObject*>(type));
+    return pin;
+  }
+  bool is_of(PyObject* object) const { return Py_TYPE(object) == type_ && pin_.get() != nullptr; }
+  // Its address, even if it died; null if nothing is expected of the type.
+  PyTypeObject* type() const { return type_; }
+  const source::Pin& pin() const { return pin_; }
+
+ private:
+  PyTypeObject* type_ = nullptr;
+  source::Pin pin_;
 };
 
 struct Guard {
@@ -45,16 +65,16 @@ struct Guard {
   mutable Py_ssize_t index = 0;            // of a TypeVersion it is brought up to date by a check
   std::shared_ptr<TypeContents> contents;  // TypeVersion
   Ref<> key;
-  Ref<> value;                   // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
-  source::Pin pin;               // Expect::Pinned
-  PyTypeObject* type = nullptr;  // Expect::NewNode: what the object's type must be
-  source::Pin type_pin;
+  Ref<> value;      // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
+  source::Pin pin;  // Expect::Pinned
+  TypePin type;     // Expect::NewNode
   const tensor::Facts* facts = nullptr;  // TensorFacts; owned by the list
 };
 
 struct Constant {
   int node;
   source::Pin pin;
+  TypePin type;  // of one whose class can be changed
 };
 
 struct GuardList {
@@ -66,9 +86,14 @@ struct GuardList {
 };
 
 // Walks the list over the locals of a call. `slots` gets the objects of the nodes, borrowed. -1 if all hold, otherwise the
-// index of the first that does not (or of none: the count, if a constant died).
+// index of the first that does not (or of none: the count, if a constant died or has another class).
 Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots);
 
+// Looks at one guard; the slot of its parent must be filled. Fills the slot of a new node.
+bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots);
+
+// What a guard looks at, in the user's words.
+std::string describe(const GuardList& list, const Guard& guard);
 // Says what a failed guard expected and found: "`n` was 3, is now 4".
 std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,
                     const std::vector<PyObject*>& slots);

@@ -1,6 +1,6 @@
 #include "record/read_graph.h"
 
-#include "py/layout.h"
+#include "py/fields.h"
 
 namespace alternator::record {
 
@@ -51,7 +51,8 @@ int ReadGraph::add_constant(PyObject* object, std::string name) {
     return node;
   }
   node = add_node(object, std::move(name));
-  list_.constants.push_back({node, source::Pin::to(object)});
+  list_.constants.push_back({node, source::Pin::to(object),
+                             py::keeps_its_class(object) ? guard::TypePin() : guard::TypePin::to(Py_TYPE(object))});
   return node;
 }
 
@@ -94,8 +95,7 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
     guard.child = node;
   } else {
     guard.expect = Expect::NewNode;
-    guard.type = Py_TYPE(value);
-    guard.type_pin = source::Pin::to(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+    guard.type = guard::TypePin::to(Py_TYPE(value));
     std::string name =
         kind == Kind::Local ? "L['" + text_of(key) + "']" : name_child(list_.names[parent], kind, key, index);
     guard.child = add_node(value, std::move(name));

@@ -12,15 +12,20 @@ namespace {
 constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
 
-bool fits_storages(const Region& region, const std::vector<PyObject*>& nodes) {
+bool fits_storages(const Region& region) {
   if (!region.distinct_storages) {
     return true;
   }
+  const std::vector<PyObject*>& nodes = region.checker.slots();
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(nodes[node]);
   }
   return tensor::have_distinct_storages(inputs);
+}
+
+std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* slots) {
+  return guard::explain(region.guards, failed, slots, region.checker.slots());
 }
 
 PyObject* code_of(PyObject* function) {
@@ -70,6 +75,30 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
   return result;
 }
 
+PyObject* Captured::inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+  inspecting_ = true;
+  PyObject* result = call(function, arguments, nargsf, kwnames);
+  inspecting_ = false;
+  return result;
+}
+
+Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots) {
+  Ref<> answer = steal(PyList_New(0));
+  std::vector<std::shared_ptr<Region>> regions = point.regions;
+  for (const std::shared_ptr<Region>& region : regions) {
+    Py_ssize_t failed = region->checker.check(region->guards, slots);
+    std::vector<PyObject*> nodes;
+    guard::check(region->guards, slots, &nodes);
+    Ref<> rows = describe_guards(region->guards, &nodes);
+    Ref<> number = failed >= 0 ? steal(PyLong_FromSsize_t(failed)) : share(Py_None);
+    Ref<> row = rows && number ? steal(PyTuple_Pack(2, number.get(), rows.get())) : nullptr;
+    if (!answer || !row || PyList_Append(answer.get(), row.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return answer;
+}
+
 bool Captured::wants(const py::Frame* frame) const {
   return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
 }
@@ -115,22 +144,22 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
   return found->second;
 }
 
-std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots, std::vector<PyObject*>* nodes) {
+std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
   for (size_t i = point.regions.size(); i-- > 0;) {
     std::shared_ptr<Region> region = point.regions[i];
-    std::string ignored;
-    std::string& why = i + 1 == point.regions.size() ? last_miss_ : ignored;
+    bool newest = i + 1 == point.regions.size();  // only its reason is of interest; the explanation is not free
+    std::string miss;
     if (!region->state.is_current()) {
-      why = "torch's global state (grad mode, autocast, default dtype ..) is another one";
-      continue;
+      miss = "torch's global state (grad mode, autocast, default dtype ..) is another one";
+    } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
+      miss = newest ? explain(*region, failed, slots) : "?";
+    } else if (!fits_storages(*region)) {
+      miss = "tensors that the graph changes share memory now";
     }
-    Py_ssize_t failed = guard::check(region->guards, slots, nodes);
-    if (failed >= 0) {
-      why = i + 1 == point.regions.size() ? guard::explain(region->guards, failed, slots, *nodes) : "";
-      continue;
-    }
-    if (!fits_storages(*region, *nodes)) {
-      why = "inputs that are changed share memory now";
+    if (!miss.empty()) {
+      if (newest) {
+        last_miss_ = std::move(miss);
+      }
       continue;
     }
     if (i + 1 < point.regions.size()) {  // the most recent first
@@ -144,8 +173,7 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots, std
 
 // ---- Capturing -----------------------------------------------------------------------------------------------------
 
-std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState& state,
-                                          std::vector<PyObject*>* nodes) {
+std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState& state) {
   if (point.regions.size() >= static_cast<size_t>(limit_)) {
     point.conduct = Conduct::Native;
     tell("limit", last_miss_);
@@ -161,10 +189,10 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     if (region == nullptr) {
       return nullptr;
     }
-    Py_ssize_t failed = guard::check(region->guards, slots.data(), nodes);
+    Py_ssize_t failed = region->checker.check(region->guards, slots.data());
     if (failed >= 0) {
-      last_miss_ = guard::explain(region->guards, failed, slots.data(), *nodes);
-    } else if (fits_storages(*region, *nodes)) {
+      last_miss_ = explain(*region, failed, slots.data());
+    } else if (fits_storages(*region)) {
       point.regions.push_back(region);
       return region;
     }
@@ -233,6 +261,7 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
     return nullptr;
   }
   region->exit = std::move(*exit);
+  region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
   region->distinct_storages = session.mutates_inputs();
   region->guards = session.take_guards();
@@ -245,17 +274,53 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
 
 // ---- Running -------------------------------------------------------------------------------------------------------
 
-Ref<> Captured::run_from(const Region& region, const std::vector<PyObject*>& nodes,
-                         PyObject* const* slots, interp::StackState* next) {
+namespace {
+
+// Objects of a call, held while the graph runs: another call may change what the region's slots have, and the program may
+// drop what they point to.
+class HeldObjects {
+ public:
+  HeldObjects(const Region& region) : count_(region.inputs.size() + region.exit_nodes.size()) {
+    if (count_ + 1 > kOnStack) {
+      heap_ = std::make_unique<PyObject*[]>(count_ + 1);
+    }
+    PyObject** objects = data();
+    *objects++ = nullptr;  // for PY_VECTORCALL_ARGUMENTS_OFFSET
+    const std::vector<PyObject*>& slots = region.checker.slots();
+    for (const std::vector<int>* nodes : {&region.inputs, &region.exit_nodes}) {
+      for (int node : *nodes) {
+        *objects++ = Py_NewRef(slots[node]);
+      }
+    }
+  }
+  ~HeldObjects() {
+    PyObject** objects = data() + 1;
+    for (size_t i = 0; i < count_; ++i) {
+      Py_DECREF(objects[i]);
+    }
+  }
+  HeldObjects(const HeldObjects&) = delete;
+  HeldObjects& operator=(const HeldObjects&) = delete;
+
+  PyObject** inputs() { return data() + 1; }
+  PyObject** of_exit(const Region& region) { return inputs() + region.inputs.size(); }
+
+ private:
+  static constexpr size_t kOnStack = 256;
+  PyObject** data() { return heap_ ? heap_.get() : stack_; }
+
+  size_t count_;
+  PyObject* stack_[kOnStack];
+  std::unique_ptr<PyObject*[]> heap_;
+};
+
+// Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
+// exception set.
+Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
+  HeldObjects held(region);
   Ref<> outputs;
   if (region.graph) {
-    std::vector<PyObject*> inputs;
-    inputs.reserve(region.inputs.size() + 1);
-    inputs.push_back(nullptr);
-    for (int node : region.inputs) {
-      inputs.push_back(nodes[node]);
-    }
-    outputs = steal(PyObject_Vectorcall(region.graph.get(), inputs.data() + 1,
+    outputs = steal(PyObject_Vectorcall(region.graph.get(), held.inputs(),
                                         region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (!outputs) {
       return nullptr;
@@ -264,38 +329,63 @@ Ref<> Captured::run_from(const Region& region, const std::vector<PyObject*>& nod
   if (region.changes_state) {
     region.state_after.restore();
   }
-  return exits::run_exit(region.exit, {nodes, slots, outputs.get()}, next);
+  return exits::run_exit(region.exit, {held.of_exit(region), slots, outputs.get()}, next);
+}
+
+}  // namespace
+
+Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>* slots) {
+  // Making the rows may run a garbage collection: what the slots point to is held first.
+  std::vector<Ref<>> parents;
+  for (int node = 0; node < list.nodes; ++node) {
+    PyObject* object = slots != nullptr ? (*slots)[node] : nullptr;
+    parents.push_back(share(object != nullptr ? object : Py_None));
+  }
+  Ref<> rows = steal(PyList_New(0));
+  for (const guard::Guard& guard : list.guards) {
+    Ref<> row =
+        steal(Py_BuildValue("(ssOOns)", guard::kind_name(guard.kind), guard::expect_name(guard.expect),
+                            guard.parent >= 0 ? parents[guard.parent].get() : Py_None,
+                            guard.key ? guard.key.get() : Py_None, guard.index, guard::describe(list, guard).c_str()));
+    if (!rows || !row || PyList_Append(rows.get(), row.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return rows;
 }
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
   std::shared_ptr<Point> shared = entry_point(frame);
   Point& point = *shared;
-  if (point.conduct == Conduct::Native) {
+  if (point.conduct == Conduct::Native && point.regions.empty() && !inspecting_) {
     return py::run_in_default_loop(ts, frame, 0);
   }
   // The slots as record/start.h lays them out.
   int locals = frame->f_code->co_nlocalsplus;
   std::vector<PyObject*> slots(frame->localsplus, frame->localsplus + locals);
   slots.insert(slots.end(), {reinterpret_cast<PyObject*>(frame->f_func), nullptr, nullptr, py::handled_exception(ts)});
-  std::vector<PyObject*> nodes;
-  std::shared_ptr<Region> region = find(point, slots.data(), &nodes);
+  if (inspecting_) {
+    inspecting_ = false;
+    return inspect_point(point, slots.data()).release();
+  }
+  std::shared_ptr<Region> region = find(point, slots.data());
   if (region != nullptr && region->exit.frames.empty()) {
-    return run_from(*region, nodes, slots.data(), nullptr).release();
+    return run_region(*region, slots.data(), nullptr).release();
   }
   interp::StackState state = state_of_entry(ts, frame);
   if (region == nullptr && point.conduct == Conduct::Capture) {
-    region = capture(point, state, &nodes);
+    region = capture(point, state);
     if (region == nullptr && PyErr_Occurred()) {
       return nullptr;
     }
-    if (region == nullptr && point.conduct != Conduct::Step && point.conduct != Conduct::Dull) {
-      return py::run_in_default_loop(ts, frame, 0);
-    }
+  }
+  if (region == nullptr && point.conduct != Conduct::Step && point.conduct != Conduct::Dull) {
+    return py::run_in_default_loop(ts, frame, 0);
   }
   if (region != nullptr) {
     interp::StackState next;
-    Ref<> result = run_from(*region, nodes, slots.data(), &next);
+    Ref<> result = run_region(*region, slots.data(), &next);
     if (!result || next.frames.empty()) {
       return result.release();
     }
@@ -321,12 +411,10 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
     at_break = true;
     std::shared_ptr<Point> shared = point_of(state);
     Point& point = *shared;
-    std::vector<PyObject*> nodes;
     std::vector<PyObject*> slots = record::flatten(state);
-    std::shared_ptr<Region> region;
-    if (point.conduct == Conduct::Capture) {
-      region = find(point, slots.data(), &nodes);
-      region = region ? region : capture(point, state, &nodes);
+    std::shared_ptr<Region> region = find(point, slots.data());
+    if (region == nullptr && point.conduct == Conduct::Capture) {
+      region = capture(point, state);
       if (region == nullptr && PyErr_Occurred()) {
         return nullptr;
       }
@@ -341,7 +429,7 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
     }
     dull = false;
     interp::StackState next;
-    Ref<> result = run_from(*region, nodes, slots.data(), &next);
+    Ref<> result = run_region(*region, slots.data(), &next);
     if (!result || next.frames.empty()) {
       return result;
     }

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "exit/program.h"
-#include "guard/guard.h"
+#include "guard/checker.h"
 #include "interp/hook.h"
 #include "torch/facts.h"
 
@@ -28,13 +28,19 @@ class Session;
 namespace alternator::region {
 
 struct Region {
+  Region() = default;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
   tensor::GlobalState state;        // when it began
   tensor::GlobalState state_after;  // what it leaves
   bool changes_state = false;
   guard::GuardList guards;
+  guard::Checker checker;   // of the guards; its slots have the objects of the call
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
   Ref<> graph;              // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
+  std::vector<int> exit_nodes;     // nodes whose objects the exit needs, by the numbers that it has for them
   bool distinct_storages = false;  // the graph changes inputs: they must not share memory
 };
 
@@ -68,6 +74,10 @@ class Captured : public interp::FrameTaker {
   // Calls a Python function or method, answering from a region where one fits.
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
 
+  // Makes the call as far as to its frame, and tells what the guards of the regions that start there say of it: for each
+  // the number of the guard that does not hold (None: all do), and the guards as rows (describe_guards).
+  PyObject* inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
+
   bool wants(const py::Frame* frame) const override;
   PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
 
@@ -82,25 +92,31 @@ class Captured : public interp::FrameTaker {
   std::shared_ptr<Point> point_of(const interp::StackState& state);
   std::shared_ptr<Point> entry_point(const py::Frame* frame);
 
-  std::shared_ptr<Region> find(Point& point, PyObject* const* slots, std::vector<PyObject*>* nodes);
+  Ref<> inspect_point(const Point& point, PyObject* const* slots);
+
+  // The region whose guards hold, its checker's slots filled; null if there is none.
+  std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
   // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
-  std::shared_ptr<Region> capture(Point& point, const interp::StackState& state, std::vector<PyObject*>* nodes);
+  std::shared_ptr<Region> capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region);
   // False with an exception set.
   bool tell(const char* kind, const std::string& text);
   // Goes on from a state to the end of the outermost function. `at_break`: the next instruction has to run for real.
   Ref<> drive(interp::StackState state, bool at_break, bool dull);
-  Ref<> run_from(const Region& region, const std::vector<PyObject*>& nodes, PyObject* const* slots,
-                 interp::StackState* next);
 
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
+  bool inspecting_ = false;  // the frame that is waited for is not to be run
   Ref<> target_;  // the code whose frame is waited for
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
   std::vector<Ref<PyCodeObject>> codes_;  // of the keys: their addresses must stay theirs
   std::string last_miss_;
 };
+
+// The guards as a list of rows (kind, expectation, parent, key, index, text). The parents are the objects in the slots, None
+// without slots. Null with an exception set.
+Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>* slots);
 
 }  // namespace alternator::region

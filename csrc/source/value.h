@@ -29,6 +29,7 @@ class Pin {
   static Pin to(PyObject* object);
   bool is(PyObject* object) const { return object == get(); }
   PyObject* get() const;  // borrowed; null if it died
+  bool is_weak() const { return weak_; }
 
  private:
   Ref<> held_;  // the object itself, or a weak reference to it

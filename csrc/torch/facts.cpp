@@ -1,5 +1,7 @@
 #include "torch/facts.h"
 
+#include "torch/tensor_words.h"
+
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
@@ -42,6 +44,10 @@ class StridedFacts : public Facts {
     return strided_ && value.key_set() == keys_ && value.scalar_type() == dtype_ && value.device() == device_ &&
            value.requires_grad() == requires_grad_ && value.is_leaf() == is_leaf_ && value.layout() == at::kStrided &&
            value.sizes() == sizes_ && value.strides() == strides_ && value.storage_offset() == offset_;
+  }
+
+  bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const override {
+    return visit_tensor_words(tensor, visit);
   }
 
   std::string difference(PyObject* tensor) const override {

@@ -1,6 +1,7 @@
 // What guards know of tensors and of torch's global state.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ class Facts {
  public:
   virtual ~Facts() = default;
   virtual bool matches(PyObject* tensor) const = 0;
+  // The addresses of words that decide matches() for an object of the same class: visit_tensor_words() in
+  // torch/tensor_words.h. False if there are none.
+  virtual bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const = 0;
   // What is different now, in words.
   virtual std::string difference(PyObject* tensor) const = 0;
 };

@@ -1,0 +1,50 @@
+// Checks the guards of a region: by lists of words where the objects of earlier calls are met again, by a walk otherwise.
+// guard::check(), the walk, is what decides; the lists are a faster way to the same answer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "guard/words.h"
+
+namespace alternator::guard {
+
+class Checker {
+ public:
+  // As guard::check().
+  Py_ssize_t check(const GuardList& list, PyObject* const* locals);
+  // The objects of the nodes, borrowed, after a check that held; up to the next check, by any thread.
+  const std::vector<PyObject*>& slots() const { return *slots_; }
+
+  // An object that the guards cannot do without is gone: they will never hold again.
+  bool is_dead() const { return !watch_.all_alive(); }
+
+  struct Counts {
+    size_t lists = 0;   // lists of words, one for each combination of roots
+    size_t words = 0;   // in the list that was used last
+    size_t walked = 0;  // guards that are walked beside it
+    size_t hits = 0;    // checks that a list decided
+    size_t walks = 0;   // checks that needed a walk
+  };
+  Counts counts() const;
+
+ private:
+  using Lists = std::vector<std::unique_ptr<WordList>>;
+
+  void prepare(const GuardList& list);
+  WordList* find(PyObject* const* locals);
+  void note_moves(PyObject* const* locals);
+  bool is_worth_a_list() const;
+
+  bool prepared_ = false;
+  GuardIndex index_;
+  Watch watch_;  // of what the guards compare by identity
+  Moves moves_;
+  Lists lists_;  // most recently used first
+  std::vector<PyObject*> walked_slots_;
+  const std::vector<PyObject*>* slots_ = &walked_slots_;
+  size_t hits_ = 0;
+  size_t walks_ = 0;
+};
+
+}  // namespace alternator::guard
