@@ -26,6 +26,7 @@ class Recorder : public interp::Observer {
   void enter(py::Frame* entry) override;
   void leave() override { --depth_; }
   interp::Verdict before_instruction(const interp::Position& position) override;
+  interp::Verdict on_exception() override;
   bool discards() const override { return ended_; }
   bool defers_pending_work() const override { return true; }
 
@@ -47,6 +48,8 @@ class Recorder : public interp::Observer {
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
   void record_frame_start();
+  // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.
+  bool meet_fault();
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
   void record_super(PyObject* super, PyObject* name);

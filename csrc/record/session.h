@@ -16,6 +16,8 @@ class Session {
 
   // Runs the frame observed. False, with an exception set, if the trace could not even begin.
   bool run(py::ThreadState* ts, py::Frame* frame);
+  // Torch, or the program's code that torch called, raised the exception that is set: the trace ends.
+  void end_by_exception();
   // How to rebuild the result and what to write; empty if the trace was aborted or a value cannot be rebuilt: aborted() says
   // why.
   std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
@@ -44,6 +46,7 @@ class Session {
   Recorder recorder_;
   std::optional<exits::ExitProgram> exit_;
   std::optional<Abort> abort_;
+  Ref<> interruption_;  // an exception that no eager run would raise again
   std::vector<int> inputs_;
   std::vector<std::string> names_;
 };

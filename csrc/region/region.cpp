@@ -1,6 +1,7 @@
 #include "region/region.h"
 
 #include "interp/evaluate.h"
+#include "record/fault.h"
 #include "record/session.h"
 
 namespace alternator::region {
@@ -135,11 +136,12 @@ PyObject* Captured::run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abo
   if (!told) {
     return nullptr;
   }
-  gave_up_ = abort.reason != AbortReason::UserException;
+  gave_up_ = abort.reason != AbortReason::UserException && abort.reason != AbortReason::OutOfResources;
   return py::run_in_default_loop(ts, frame, 0);
 }
 
 std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort) {
+  record::TraceEnd end;
   auto region = std::make_shared<Region>();
   region->state = tensor::GlobalState::capture();
   FrameBackup backup(frame);
