@@ -1,4 +1,4 @@
-"""Programs of tests/capture/programs, each time in a module of its own, so that every run starts from the same world."""
+"""Programs of tests/capture/programs, in a new module each time, so that every run starts from the same world."""
 
 import types
 from pathlib import Path
