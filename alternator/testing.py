@@ -1,4 +1,4 @@
-"""Tools for tests of the interpreter."""
+"""Tools for tests of the interpreter and of capture."""
 
 from __future__ import annotations
 
@@ -26,3 +26,36 @@ class Replay:
             return _C.replay(report, self.start, self.every, fn, args, kwargs)
         finally:
             self.__dict__.update(report)
+
+
+class Fault:
+    """Give up a trace, or raise an exception in it, at a chosen instruction.
+
+    Within the `with` statement, the traces of this thread are counted through. At instruction number `at` (-1: none)
+    the trace is given up, as if something there could not be captured; with `error`, the instruction raises it instead.
+    `rolled_back()` is called when a trace is over and everything that it did has been put back, before anything else
+    runs. Afterwards `instructions` tells how many there were, and `fired` whether the fault was met.
+    """
+
+    def __init__(self, at: int = -1, *, error: BaseException | None = None, rolled_back=None):
+        self.at = at
+        self.error = error
+        self.rolled_back = rolled_back
+        self.instructions = 0
+        self.fired = False
+
+    def __enter__(self):
+        from alternator import _capture
+
+        _capture.set_fault(self.at, self.error, self.rolled_back)
+        return self
+
+    def __exit__(self, *error):
+        from alternator import _capture
+
+        self.instructions, self.fired = _capture.take_fault()
+
+
+def own_attributes(instance) -> list[tuple[str, object]]:
+    """Return the attributes that an instance itself holds, in their order, without giving it a __dict__."""
+    return _C.own_attributes(instance)

@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include "record/fault.h"
 #include "record/purity.h"
 #include "record/session.h"
 #include "region/region.h"
@@ -200,6 +201,29 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
+// set_fault(at, error or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
+PyObject* set_fault(PyObject*, PyObject* args) {
+  long long at;
+  PyObject *error, *rolled_back;
+  if (!PyArg_ParseTuple(args, "LOO:set_fault", &at, &error, &rolled_back)) {
+    return nullptr;
+  }
+  if (record::current_fault != nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "alternator: this thread has a fault already");
+    return nullptr;
+  }
+  auto given = [](PyObject* object) { return object == Py_None ? Ref<>() : share(object); };
+  record::current_fault = new record::Fault{at, given(error), given(rolled_back)};
+  Py_RETURN_NONE;
+}
+
+// take_fault() -> (instructions seen, whether it came to the fault)
+PyObject* take_fault(PyObject*, PyObject*) {
+  std::unique_ptr<record::Fault> fault(std::exchange(record::current_fault, nullptr));
+  return fault ? Py_BuildValue("LO", fault->instructions, fault->fired ? Py_True : Py_False)
+               : Py_BuildValue("LO", 0LL, Py_False);
+}
+
 // set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity)
 PyObject* set_up(PyObject*, PyObject* args) {
   PyObject *rows, *modules, *tensor, *by_value, *by_identity;
@@ -221,6 +245,8 @@ PyMethodDef methods[] = {
     {"current_operator", current_operator, METH_NOARGS, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
+    {"set_fault", set_fault, METH_VARARGS, nullptr},
+    {"take_fault", take_fault, METH_NOARGS, nullptr},
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -12,6 +12,7 @@
 #include "interp/replay.h"
 #include "interp/snapshot.h"
 #include "py/borrow.h"
+#include "py/members.h"
 
 namespace alternator::api {
 namespace {
@@ -176,6 +177,8 @@ PyObject* stack_depths(PyObject*, PyObject* code) {
   return depths.release();
 }
 
+PyObject* own_attributes(PyObject*, PyObject* object) { return py::own_attributes(object).release(); }
+
 PyMethodDef methods[] = {
     {"run_main", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_main)), METH_FASTCALL, nullptr},
     {"set_idle_hook", set_idle_hook, METH_O, nullptr},
@@ -186,6 +189,7 @@ PyMethodDef methods[] = {
     {"canonical", canonical, METH_O, nullptr},
     {"stack_effect", stack_effect, METH_VARARGS, nullptr},
     {"stack_depths", stack_depths, METH_O, nullptr},
+    {"own_attributes", own_attributes, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -218,6 +218,10 @@ observe:
       if (verdict == Verdict::Abandon) {
         goto abandon;
       }
+      if (verdict == Verdict::Raise) {
+        m.frame->prev_instr = m.next++;
+        goto error;
+      }
       if (verdict == Verdict::Opaque) {
         m.opaque = true;
         mode_around_opaque = std::exchange(thread_mode, ThreadMode());
@@ -270,6 +274,12 @@ error:
   m.kwnames = nullptr;
   if (ALTERNATOR_UNLIKELY(!PyErr_Occurred())) {
     PyErr_SetString(PyExc_SystemError, "error return without exception set");
+  }
+  if constexpr (kObserved) {
+    if (observer->on_exception() == Verdict::Abandon) {
+      --m.next;  // it stands in its instruction
+      goto abandon;
+    }
   }
   if (!py::is_incomplete(m.frame)) {
     py::add_traceback(ts);

@@ -18,6 +18,7 @@ struct Position {
 enum class Verdict {
   Go,
   Opaque,   // a call: let what it calls run natively and unobserved, as one step
+  Raise,    // the instruction raises the exception that is set, instead of running
   Abandon,  // leave all frames of this activation at once, without running handlers
 };
 
@@ -28,6 +29,8 @@ class Observer {
   virtual void enter(py::Frame* entry) = 0;
   virtual void leave() = 0;
   virtual Verdict before_instruction(const Position& position) = 0;
+  // An exception is set, and the run is about to look for its handler. Go or Abandon.
+  virtual Verdict on_exception() { return Verdict::Go; }
   // The run has been given up: frames that finalisers of its objects would run are not run at all.
   virtual bool discards() const { return false; }
   // No signal handler and no other thread gets a turn while this run lasts.

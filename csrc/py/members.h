@@ -1,6 +1,7 @@
 // Looking into objects without running anybody's code and without changing their layout.
 #pragma once
 
+#include "base/ref.h"
 #include "py/layout.h"
 
 namespace alternator::py {
@@ -31,6 +32,9 @@ inline PyObject* own_attribute(PyObject* object, PyObject* name, bool* known) {
   }
   return _PyDict_GetItem_KnownHash(dict, name, string_hash(name));
 }
+
+// The attributes that the instance itself holds, in their order: a list of (name, value). Null with an exception set.
+Ref<> own_attributes(PyObject* object);
 
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.
 inline PyObject* dict_item(PyObject* dict, PyObject* key) {

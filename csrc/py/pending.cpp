@@ -17,4 +17,33 @@ bool do_pending_work(ThreadState* ts) {
   return true;
 }
 
+namespace {
+
+// The collector is one for all threads: it rests while any of them must not be disturbed. Guarded by the GIL.
+int undisturbed_threads = 0;
+bool collector_was_on = false;
+
+}  // namespace
+
+// CPython asks everywhere whether this is the main thread before it handles a signal: for a while, no thread is.
+Undisturbed::Undisturbed(ThreadState* ts) : ts_(ts), main_thread_(_PyRuntime.main_thread) {
+  if (undisturbed_threads++ == 0) {
+    collector_was_on = PyGC_Disable();
+  }
+  if (main_thread_ == PyThread_get_thread_ident()) {
+    _PyRuntime.main_thread = PYTHREAD_INVALID_THREAD_ID;
+  }
+}
+
+Undisturbed::~Undisturbed() {
+  if (main_thread_ == PyThread_get_thread_ident()) {
+    _PyRuntime.main_thread = main_thread_;
+    // A signal that came in the meantime: the loop is told again.
+    _Py_atomic_store_relaxed(&ts_->interp->ceval.eval_breaker, 1);
+  }
+  if (--undisturbed_threads == 0 && collector_was_on) {
+    PyGC_Enable();
+  }
+}
+
 }  // namespace alternator::py

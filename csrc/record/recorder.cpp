@@ -5,6 +5,7 @@
 #include "py/frame.h"
 #include "py/members.h"
 #include "py/opcode.h"
+#include "record/fault.h"
 #include "record/operands.h"
 
 namespace alternator::record {
@@ -159,6 +160,9 @@ Verdict Recorder::before_instruction(const Position& position) {
     }
     ++number_;
   }
+  if (current_fault != nullptr && meet_fault()) {
+    return ended_ ? Verdict::Abandon : Verdict::Raise;
+  }
   const py::CodeUnit* at = position.instruction;
   int oparg = py::oparg_of(*at);
   while (py::canonical(*at) == Op::kEXTENDED_ARG) {
@@ -183,6 +187,30 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   deciding_ = false;
   return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
+}
+
+// A lack of memory or stack is no part of the program: another run of it may have enough.
+Verdict Recorder::on_exception() {
+  for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
+    if (PyErr_ExceptionMatches(lack)) {
+      abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);
+    }
+  }
+  return ended_ ? Verdict::Abandon : Verdict::Go;
+}
+
+bool Recorder::meet_fault() {
+  Fault& fault = *current_fault;
+  if (fault.instructions++ != fault.at || fault.fired) {
+    return false;
+  }
+  fault.fired = true;
+  if (fault.error) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(fault.error.get())), fault.error.get());
+  } else {
+    abort(AbortReason::Testing, "");
+  }
+  return true;
 }
 
 // A function begins: what decides what it does, and the objects that its frame holds already.

@@ -38,6 +38,7 @@ class Recorder : public interp::Observer {
   void enter(py::Frame* entry) override;
   void leave() override { --depth_; }
   interp::Verdict before_instruction(const interp::Position& position) override;
+  interp::Verdict on_exception() override;
   bool discards() const override { return ended_; }
   bool defers_pending_work() const override { return true; }
 
@@ -91,6 +92,8 @@ class Recorder : public interp::Observer {
   void record(py::Op op, int oparg);
   void record_frame_start();
   void record_with(PyTypeObject* type);
+  // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.
+  bool meet_fault();
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
   void record_super(PyObject* super, PyObject* name);

@@ -4,6 +4,7 @@
 
 #include "interp/evaluate.h"
 #include "interp/hook.h"
+#include "py/pending.h"
 #include "torch/facts.h"
 
 namespace alternator::record {
@@ -23,13 +24,7 @@ PyObject* torch_function(PyObject* self, PyObject* args, PyObject* kwargs) {
   Ref<> result = record ? steal(PyObject_Call(record.get(), args, kwargs)) : nullptr;
   Session* session = current_session;
   if (!result && session != nullptr && !session->recorder().aborted()) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
-    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    session->recorder().abort(AbortReason::UnsupportedTorch, utf8 ? utf8 : "an error in torch");
-    PyErr_Restore(type, value, traceback);
+    session->end_by_exception();
   }
   return result.release();
 }
@@ -68,6 +63,7 @@ bool add_mode_type(PyObject* module) {
 Session* Session::current() { return current_session; }
 
 bool Session::run() {
+  py::Undisturbed undisturbed(py::current_thread());
   tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
   Ref<> push = torch_c_function("_push_on_torch_function_stack");
   Ref<> pop = torch_c_function("_pop_torch_function_stack");
@@ -92,7 +88,26 @@ bool Session::run() {
   recorder_.journal().roll_back();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  if (popped && ended && interruption_) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
+    return false;
+  }
   return popped && ended;
+}
+
+void Session::end_by_exception() {
+  recorder_.on_exception();
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (!PyErr_GivenExceptionMatches(type, PyExc_Exception)) {
+    interruption_ = share(value);
+  }
+  Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  recorder_.abort(AbortReason::UnsupportedTorch, utf8 ? utf8 : "an error in torch");
+  PyErr_Restore(type, value, traceback);
 }
 
 std::optional<exits::ExitProgram> Session::write_exit() {

@@ -17,6 +17,8 @@ class Session {
 
   // Runs the frames observed. False, with an exception set, if the trace could not even begin.
   bool run();
+  // Torch, or the program's code that torch called, raised the exception that is set: the trace ends.
+  void end_by_exception();
   // What the region leaves; empty if a value cannot be rebuilt (aborted() says why), or if the trace is to be made again.
   std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
   // The trace has to be made again, up to this instruction.
@@ -50,6 +52,7 @@ class Session {
   Recorder recorder_;
   std::optional<exits::ExitProgram> exit_;
   std::optional<Abort> abort_;
+  Ref<> interruption_;  // an exception that no eager run would raise again
   std::vector<int> inputs_;
   std::vector<std::string> names_;
 };

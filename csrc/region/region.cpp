@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "py/generator.h"
+#include "record/fault.h"
 #include "record/session.h"
 #include "region/stepper.h"
 
@@ -205,6 +206,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
 std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& state) {
   std::optional<record::Recorder::Stop> stop;
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
+    record::TraceEnd end;
     auto region = std::make_shared<Region>();
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
@@ -215,6 +217,9 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     empty_generators(state);
     if (!began) {
       return nullptr;
+    }
+    if (session.aborted() && session.aborted()->reason == AbortReason::OutOfResources) {
+      return nullptr;  // another time
     }
     stop = session.again();
     if (!stop) {

@@ -1,0 +1,46 @@
+#include "py/members.h"
+
+namespace alternator::py {
+namespace {
+
+// Values beside the object: the order of their insertion stands in bytes before them, counted downwards.
+bool add_inline_values(PyObject* object, PyObject* list) {
+  auto* bytes = reinterpret_cast<uint8_t*>(*_PyObject_ValuesPointer(object));
+  PyObject** values = inline_values(object);
+  PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(shared_keys(Py_TYPE(object)));
+  for (int i = 0; i < bytes[-2]; ++i) {
+    int index = bytes[-3 - i];
+    Ref<> pair = steal(PyTuple_Pack(2, entries[index].me_key, values[index]));
+    if (!pair || PyList_Append(list, pair.get()) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Ref<> own_attributes(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  Ref<> list = steal(PyList_New(0));
+  PyObject* dict = nullptr;
+  if (has_managed_dict(type)) {
+    if (inline_values(object) != nullptr) {
+      return list && add_inline_values(object, list.get()) ? std::move(list) : nullptr;
+    }
+    dict = managed_dict(object);
+  } else if (PyObject** place = _PyObject_GetDictPtr(object)) {
+    dict = *place;
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (list && dict != nullptr && PyDict_Next(dict, &position, &key, &value)) {
+    Ref<> pair = steal(PyTuple_Pack(2, key, value));
+    if (!pair || PyList_Append(list.get(), pair.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return list;
+}
+
+}  // namespace alternator::py
