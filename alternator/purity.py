@@ -1,4 +1,4 @@
-"""The purity table: what C functions read and write. The rows of csrc/record/purity.h, filled with the functions.
+"""The purity table: what C functions read and write. The rows of csrc/record/purity.def, filled with the functions.
 
 A function that is in no row cannot run while tracing.
 """
@@ -45,7 +45,7 @@ def make_rows() -> dict[str, list]:
         ],
         "identity": [id],
         "shallow": [
-            *(tuple, list, dict, set, frozenset, enumerate, zip, map, filter, reversed, iter, sum),
+            *(tuple, list, dict, set, frozenset, enumerate, zip, map, filter, reversed, sum),
             *methods(dict, "items", "keys", "values", "copy", "__iter__", "__len__"),
             *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
             *methods(list, "copy", "index", "count", "__iter__"),
@@ -110,6 +110,7 @@ def make_rows() -> dict[str, list]:
             *methods(collections.OrderedDict, "__init__", "move_to_end", "update", "popitem", "clear"),
             *methods(BaseException, "with_traceback", "__init__"),
         ],
+        "iterator": [iter],
         "advance": [next],
         "torch": list(find_torch_functions()),
         "real": [

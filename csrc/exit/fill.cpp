@@ -216,6 +216,16 @@ bool ExitWriter::add_effects() {
     std::optional<Step> step = around_.outside(owner);
     return step && step->kind == StepKind::Node ? step->index : -1;
   };
+  for (const Ref<>& iterator : journal_.advances()) {
+    int node = node_of(iterator.get());
+    if (node < 0) {
+      return refuse(iterator.get()) >= 0;
+    }
+    if (program_.effects.empty() || program_.effects.back().node != node) {
+      program_.effects.emplace_back(EffectKind::Advance, node);
+    }
+    ++program_.effects.back().index;
+  }
   for (const journal::Place* place : places_in_order()) {
     int node = node_of(place->owner.get());
     if (node < 0 || !add_place_effect(*place, node)) {

@@ -22,6 +22,7 @@ namespace alternator::exits {
 enum class StepKind : uint8_t {
   Constant,  // a primitive or a pinned object
   Node,      // an object from outside: the slot that the guards filled
+  Ahead,     // what an iterator from outside will give, `number` items ahead
   Slot,      // what the region's start has in a local or on the stack, whatever it is
   Output,    // an output of the graph
   // Made at once from earlier steps.
@@ -62,6 +63,7 @@ struct Step {
   StepKind kind;
   Ref<> object;
   int index = 0;
+  Py_ssize_t number = 0;
   std::vector<int> parts;  // earlier steps; -1: nothing
 };
 

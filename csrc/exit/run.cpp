@@ -5,6 +5,7 @@
 
 #include "py/generator.h"
 #include "py/instance.h"
+#include "py/iterator.h"
 
 namespace alternator::exits {
 namespace {
@@ -72,6 +73,10 @@ Ref<> Runner::make(const Step& step) const {
   switch (step.kind) {
     case StepKind::Constant: return share(step.object ? step.object.get() : Py_None);
     case StepKind::Node: return share(input_.nodes[step.index]);
+    case StepKind::Ahead: {
+      PyObject* iterator = input_.nodes[step.index];
+      return steal(py::item_ahead(iterator, py::iterator_kind(iterator), step.number));
+    }
     case StepKind::Slot: return share(input_.slots[step.index]);
     case StepKind::Output:
       return share(PyTuple_Check(input_.outputs) ? PyTuple_GET_ITEM(input_.outputs, step.index)
@@ -373,7 +378,7 @@ std::vector<int> number_nodes(ExitProgram* program) {
     *node = static_cast<int>(found - nodes.begin());
   };
   for (Step& step : program->steps) {
-    if (step.kind == StepKind::Node) {
+    if (step.kind == StepKind::Node || step.kind == StepKind::Ahead) {
       number(&step.index);
     }
   }

@@ -1,6 +1,7 @@
 #include "guard/guard.h"
 
 #include "py/body.h"
+#include "py/iterator.h"
 #include "py/collector.h"
 #include "py/members.h"
 #include "py/ordered_dict.h"
@@ -38,6 +39,12 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
       }
       *valid = PyTuple_Check(parent);
       return *valid && guard.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, guard.index) : nullptr;
+    case Kind::IteratorItem: {
+      PyObject* item = py::item_ahead(parent, py::iterator_kind(parent), guard.index);
+      PyErr_Clear();
+      Py_XDECREF(item);  // the sequence holds it
+      return item;
+    }
     case Kind::CellContents: return PyCell_GET(parent);
     case Kind::Slot: return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
     case Kind::MethodPart:
@@ -145,6 +152,16 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     case Kind::Length: return length_of(parent) == guard.index;
     case Kind::DictKeys: return same_keys(parent, guard.value.get());
     case Kind::SetItems: return same_set(parent, guard.value.get());
+    case Kind::IteratorMore: return py::count_ahead(parent, py::iterator_kind(parent)) > guard.index;
+    case Kind::IteratorEnd: return py::count_ahead(parent, py::iterator_kind(parent)) == guard.index;
+    case Kind::Word: return py::word_at_offset(parent, guard.index) == PyLong_AsSsize_t(guard.value.get());
+    case Kind::IteratorItem:
+      if (guard.expect == Expect::Value) {
+        Ref<> item = steal(py::item_ahead(parent, py::iterator_kind(parent), guard.index));
+        PyErr_Clear();
+        return item && source::same_primitive(item.get(), guard.value.get());
+      }
+      break;
     case Kind::FunctionParts: return same_parts(parent, guard.value.get());
     case Kind::TensorFacts: return guard.facts->matches(parent);
     case Kind::Distinct: return parent != (*slots)[guard.child];
@@ -277,6 +294,10 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
     case Kind::TypeVersion:
     case Kind::Setting:
     case Kind::CAttribute: return what + "changed";
+    case Kind::IteratorMore:
+    case Kind::IteratorEnd:
+    case Kind::IteratorItem:
+    case Kind::Word: return what + "changed";
     case Kind::Distinct: return what + "no longer holds";
     default: break;
   }

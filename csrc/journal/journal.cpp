@@ -90,6 +90,8 @@ bool Journal::note_body(PyObject* owner) {
   return true;
 }
 
+void Journal::note_iterator(PyObject* iterator) { iterators_.try_emplace(iterator, iterator); }
+
 PyObject* Journal::original(PyObject* owner) const {
   auto found = body_of_.find(owner);
   return found == body_of_.end() ? nullptr : bodies_[found->second].twin.get();
@@ -104,6 +106,9 @@ void Journal::roll_back() {
   body_of_.clear();
   by_owner_.clear();
   // First everything is put back, then what the trace left is dropped: its finalisers must find the world as it was.
+  for (auto& [iterator, state] : iterators_) {
+    state.restore();
+  }
   for (auto body = bodies_.rbegin(); body != bodies_.rend(); ++body) {
     py::exchange_bodies(body->owner.get(), body->twin.get(), body->kind);
   }
@@ -126,6 +131,8 @@ void Journal::roll_back() {
   std::vector<Place> places = std::move(places_);
   std::vector<Body> bodies = std::move(bodies_);
   orders_.clear();
+  iterators_.clear();
+  advances_.clear();
   places_.clear();
   bodies_.clear();
 }

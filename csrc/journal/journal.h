@@ -3,6 +3,7 @@
 // effect of the exit.
 //
 //   a place   one attribute, slot, string item of a plain dict, or the contents of a cell: its old value
+//   an iterator of CPython: its position; and the order in which iterators were advanced
 //   a body    a list, dict, set or deque as a whole: the original contents are with its twin (py/body.h)
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include "base/ref.h"
 #include "py/body.h"
+#include "py/iterator.h"
 
 namespace alternator::journal {
 
@@ -40,6 +42,12 @@ class Journal {
   // Notes a container as a whole. False if it cannot be put back.
   bool note_body(PyObject* owner);
 
+  // Notes an iterator of a known kind before it is advanced.
+  void note_iterator(PyObject* iterator);
+  // An iterator is asked for an item, from outside of any other iterator.
+  void log_advance(PyObject* iterator) { advances_.push_back(share(iterator)); }
+  const std::vector<Ref<>>& advances() const { return advances_; }
+
   bool is_noted(PyObject* owner, PyObject* key) const { return find(owner, key) != nullptr; }
   bool has_places(PyObject* owner) const { return by_owner_.count(owner) != 0; }
   // The object that holds the original contents of a noted container; null if it is not noted.
@@ -59,6 +67,8 @@ class Journal {
   std::vector<Body> bodies_;
   std::unordered_multimap<PyObject*, size_t> by_owner_;
   std::unordered_map<PyObject*, size_t> body_of_;
+  std::unordered_map<PyObject*, py::IteratorState> iterators_;
+  std::vector<Ref<>> advances_;
   std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 

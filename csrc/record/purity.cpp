@@ -9,9 +9,11 @@ std::unordered_map<const void*, Purity> table;
 
 PyObject* real_modules = nullptr;  // kept for good
 
-constexpr const char* kNames[] = {"values",   "identity",  "shallow",  "deep",     "length",   "truth",
-                                  "registry", "type_test", "get_attr", "get_dict", "set_attr", "get_item",
-                                  "append",   "put_item",  "update",   "advance",  "torch",    "setting"};
+constexpr const char* kNames[] = {
+#define PURITY(name, row) row,
+#include "record/purity.def"
+#undef PURITY
+};
 
 // The C function behind a callable; for a type, the type itself. Null if there is none.
 const void* key_of(PyObject* callable) {

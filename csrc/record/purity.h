@@ -9,25 +9,9 @@
 namespace alternator::record {
 
 enum class Purity : uint8_t {
-  Values,    // reads the arguments themselves: primitives, identity
-  Identity,  // id: of an object that is watched by identity
-  Shallow,   // reads what the arguments hold
-  Deep,      // reads whatever can be reached from the arguments
-  Length,    // len
-  Truth,     // bool, any, all
-  Registry,  // what isinstance asks of an abstract class: the same, and the registered classes
-  TypeTest,  // isinstance, issubclass, callable, type(x)
-  GetAttr,   // getattr, hasattr, object.__getattribute__
-  GetDict,   // vars
-  SetAttr,   // setattr, delattr, object.__setattr__: the first argument must be fresh
-  GetItem,   // dict.get, list.__getitem__ ..: an item of the first argument
-  Append,    // adds to the first argument whatever it holds; reads what the others hold
-  PutItem,   // changes an item of the first argument, by key
-  Update,    // changes the first argument, reads what it and the others hold
-  Advance,   // next: the iterator must be fresh
-  Torch,     // reaches torch's dispatch of overridable functions, where it is recorded
-  Real,      // runs for real, as one break
-  Setting,   // a state of torch or Python; called without arguments, its result is guarded
+#define PURITY(name, row) name,
+#include "record/purity.def"
+#undef PURITY
 };
 
 // Fills the table: {name of the purity: iterable of callables}. False with an exception set.

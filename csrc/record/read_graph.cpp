@@ -136,6 +136,26 @@ void ReadGraph::read_set_items(int parent, PyObject* holder) {
   }
 }
 
+void ReadGraph::read_iterator(int parent, Py_ssize_t count, bool more) {
+  Kind kind = more ? Kind::IteratorMore : Kind::IteratorEnd;
+  if (is_new(parent, kind, nullptr, count)) {
+    Guard guard{kind};
+    guard.parent = parent;
+    guard.index = count;
+    list_.guards.push_back(std::move(guard));
+  }
+}
+
+void ReadGraph::read_word(int parent, Py_ssize_t offset, Py_ssize_t value) {
+  if (is_new(parent, Kind::Word, nullptr, offset)) {
+    Guard guard{Kind::Word};
+    guard.parent = parent;
+    guard.index = offset;
+    guard.value = steal(PyLong_FromSsize_t(value));
+    list_.guards.push_back(std::move(guard));
+  }
+}
+
 bool ReadGraph::read_type(PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) {
     return true;

@@ -30,6 +30,10 @@ class ReadGraph {
   // The keys of a dict, the items of a set: in their order, as `holder` has them.
   void read_dict_keys(int parent, PyObject* holder);
   void read_set_items(int parent, PyObject* holder);
+  // How many items lie ahead of an iterator: more than so many, or no more.
+  void read_iterator(int parent, Py_ssize_t count, bool more);
+  // A number in the body of an object.
+  void read_word(int parent, Py_ssize_t offset, Py_ssize_t value);
   // A class that something was looked up on. False if it cannot be watched (CPython ran out of versions).
   bool read_type(PyTypeObject* type);
   // What a class holds, once read_type() watches the class: it is there for good, what is in it by its own reads.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "py/frame.h"
+#include "py/iterator.h"
 #include "py/members.h"
 #include "py/opcode.h"
 #include "record/fault.h"
@@ -145,6 +146,10 @@ Verdict Recorder::before_instruction(const Position& position) {
     fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
   }
   made_function_ = false;
+  if (awaited_ && position.frame == awaiting_ && position.stack_top > py::stack_base(position.frame)) {
+    follow_item(&position.stack_top[-1], *awaited_);
+  }
+  awaited_.reset();
   position_ = position;
   opaque_ = false;
   deciding_ = true;
@@ -317,6 +322,7 @@ void Recorder::record(Op op, int oparg) {
       return source::is_tensor(peek(1)) ? abort(AbortReason::DataDependent, "the truth of a tensor")
                                         : record_truth(peek(1));
     case Op::kGET_ITER:
+      return py::iterator_kind(peek(1)) != py::IteratorKind::None ? void() : record_iteration(peek(1));
     case Op::kGET_YIELD_FROM_ITER:
     case Op::kUNPACK_SEQUENCE:
     case Op::kUNPACK_EX:
@@ -332,11 +338,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kSET_ADD:
       return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
     case Op::kMAP_ADD: return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
-    case Op::kFOR_ITER:
-      if (graph_.is_outside(peek(1))) {
-        abort(AbortReason::IteratorOutside, Py_TYPE(peek(1))->tp_name);
-      }
-      return;
+    case Op::kFOR_ITER: return record_next(peek(1), true);
     case Op::kCALL:
     case Op::kKW_NAMES: {
       PyObject* const* arguments = position_.stack_top - oparg;

@@ -88,6 +88,26 @@ class Recorder : public interp::Observer {
   void use_deep(PyObject* value, int depth = 0);
   void use_operands(py::Op op, int oparg);
 
+  // Iterators from outside: record/rules_iterators.cpp.
+  // What one gives: a value that is followed (with a node), or a tuple with such values in it.
+  struct Item {
+    int node = -1;
+    Py_ssize_t ahead = 0;
+    std::vector<Item> parts;
+  };
+  struct Followed {
+    int node;
+    Py_ssize_t ahead;
+    Ref<> kept;
+  };
+  // `follows`: the item will be on top of the stack when the next instruction begins.
+  void record_next(PyObject* iterator, bool follows);
+  void record_exhaustion(PyObject* iterator);
+  bool record_advance(PyObject* iterator, Item* item);
+  bool record_zip_advance(PyObject* iterator, int node, Item* item);
+  void follow_item(PyObject** value, const Item& item);
+  bool follows_anything() const { return !start_->copies().empty() || !followed_.empty(); }
+
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
   void record_frame_start();
@@ -153,6 +173,10 @@ class Recorder : public interp::Observer {
   size_t kept_frames_ = 0;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
+  std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave
+  std::unordered_map<PyObject*, Followed> followed_;
+  std::optional<Item> awaited_;
+  py::Frame* awaiting_ = nullptr;
   std::vector<bool> read_slots_;
   std::vector<bool> written_slots_;
   std::optional<interp::StackState> stopped_;

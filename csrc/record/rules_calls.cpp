@@ -1,5 +1,6 @@
 // What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
 #include "py/body.h"
+#include "py/iterator.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -22,6 +23,12 @@ bool is_disabled(PyObject* function) {
   PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;
   PyErr_Clear();
   return value == Py_True;
+}
+
+// Takes all items of what it is given, at once.
+bool is_consumer(PyObject* callable) {
+  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
 }
 
 // Python code gets the arguments, as they are.
@@ -172,7 +179,13 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return;
     case Purity::Shallow:
       for (PyObject* argument : all) {
-        record_iteration(argument);
+        if (PyType_Check(callable) && !is_consumer(callable)) {
+          record_iteration(argument);
+        } else if (py::iterator_kind(argument) != py::IteratorKind::None) {
+          record_exhaustion(argument);
+        } else {
+          record_iteration(argument);
+        }
       }
       return;
     case Purity::Deep:
@@ -254,11 +267,14 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return record_container_write(first,
                                     purity == Purity::Append && !py::has_limit(first) ? Reach::Nothing : Reach::Whole);
-    case Purity::Advance:
-      if (first != nullptr && graph_.is_outside(first)) {
-        abort(AbortReason::IteratorOutside, Py_TYPE(first)->tp_name);
+    case Purity::Iterator:
+      for (PyObject* argument : all) {
+        if (all.size() > 1 || py::iterator_kind(argument) == py::IteratorKind::None) {
+          record_iteration(argument);
+        }
       }
       return;
+    case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
     case Purity::Real: return abort(AbortReason::MustRun, describe_callable(callable));
     case Purity::Setting: {
       Ref<> value = count == 0 ? steal(PyObject_CallNoArgs(callable)) : nullptr;

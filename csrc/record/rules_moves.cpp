@@ -7,6 +7,9 @@ namespace alternator::record {
 using py::Op;
 
 void Recorder::use(PyObject* value) {
+  if (auto found = followed_.find(value); found != followed_.end()) {
+    return graph_.read(found->second.node, guard::Kind::IteratorItem, nullptr, found->second.ahead, value);
+  }
   int slot = value != nullptr ? start_->slot_of_copy(value) : -1;
   if (slot < 0 || read_slots_[slot]) {
     return;
@@ -18,7 +21,7 @@ void Recorder::use(PyObject* value) {
 
 // What C code finds in a value that it is given.
 void Recorder::use_deep(PyObject* value, int depth) {
-  if (value == nullptr || start_->copies().empty()) {
+  if (value == nullptr || !follows_anything()) {
     return;
   }
   use(value);
@@ -44,10 +47,13 @@ void Recorder::use_deep(PyObject* value, int depth) {
   for (const auto& copy : start_->copies()) {
     use(copy.first.get());
   }
+  for (const auto& [copy, source] : followed_) {
+    use(copy);
+  }
 }
 
 void Recorder::use_operands(Op op, int oparg) {
-  if (start_->copies().empty()) {
+  if (!follows_anything()) {
     return;
   }
   if (op == Op::kRETURN_VALUE || op == Op::kYIELD_VALUE) {
@@ -61,6 +67,17 @@ void Recorder::use_operands(Op op, int oparg) {
   for (int i = 1; i <= count && i <= depth; ++i) {
     if (op == Op::kSTORE_SUBSCR && i == 3 && !source::is_tensor(peek(2))) {
       continue;  // the value is put into a container
+    }
+    if (op == Op::kIS_OP && followed_.count(peek(i)) != 0 && PyLong_CheckExact(peek(i))) {
+      // CPython's small numbers are the same objects everywhere.
+      use(peek(i));
+      PyObject*& operand = position_.stack_top[-i];
+      int overflow = 0;
+      long number = PyLong_AsLongAndOverflow(operand, &overflow);
+      if (!overflow) {
+        Py_SETREF(operand, PyLong_FromLong(number));
+      }
+      continue;
     }
     if (op == Op::kIS_OP && start_->slot_of_copy(peek(i)) >= 0) {
       // A copy is no other object; what it stands for may be one.

@@ -184,6 +184,12 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
 }
 
 std::optional<exits::Step> Recorder::outside(PyObject* object) {
+  if (auto found = followed_.find(object); found != followed_.end()) {
+    exits::Step ahead{exits::StepKind::Ahead};
+    ahead.index = found->second.node;
+    ahead.number = found->second.ahead;
+    return ahead;
+  }
   exits::Step step{exits::StepKind::Slot};
   step.index = start_->slot_of_copy(object);
   bool primitive = source::sort_of(object) == Sort::Primitive;

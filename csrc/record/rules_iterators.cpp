@@ -1,0 +1,164 @@
+// Iterators from outside that the trace advances: those of CPython whose items can be told in advance and whose position
+// can be put back. Numbers that they give are followed like those of a region's start (rules_moves.cpp), so that a loop's
+// region fits the next turn as well.
+#include "py/instance.h"
+#include "py/iterator.h"
+#include "py/unique.h"
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using guard::Kind;
+using py::IteratorKind;
+using source::Sort;
+
+void Recorder::record_next(PyObject* iterator, bool follows) {
+  if (!graph_.is_outside(iterator)) {
+    return;
+  }
+  Item item;
+  record_advance(iterator, follows ? &item : nullptr);
+  if (!ended_) {
+    journal_.log_advance(iterator);
+    if (!item.parts.empty() || item.node >= 0) {
+      awaited_ = std::move(item);
+      awaiting_ = position_.frame;
+    }
+  }
+}
+
+// Everything that is left of it. C code asks once more than there are items.
+void Recorder::record_exhaustion(PyObject* iterator) {
+  if (!graph_.is_outside(iterator)) {
+    return;
+  }
+  IteratorKind kind = py::iterator_kind(iterator);
+  bool leaf = kind == IteratorKind::List || kind == IteratorKind::ListReversed || kind == IteratorKind::Tuple ||
+              kind == IteratorKind::Range;
+  int node = graph_.node_of(iterator);
+  if (!leaf || journal_.original(py::inner_of(iterator, kind))) {
+    return abort(AbortReason::IteratorOutside, Py_TYPE(iterator)->tp_name);
+  }
+  Py_ssize_t before = advanced_[iterator];
+  Py_ssize_t count = py::count_ahead(iterator, kind);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref<> value = steal(py::item_ahead(iterator, kind, i));
+    graph_.read(node, Kind::IteratorItem, nullptr, before + i, value.get());
+  }
+  graph_.read_iterator(node, before + count, false);
+  journal_.note_iterator(iterator);
+  advanced_[iterator] += count;
+  for (Py_ssize_t i = 0; i <= count; ++i) {
+    journal_.log_advance(iterator);
+  }
+}
+
+// False at its end. `item` gets a description of what it will give; null: it is relied on as it is.
+bool Recorder::record_advance(PyObject* iterator, Item* item) {
+  IteratorKind kind = py::iterator_kind(iterator);
+  int node = graph_.node_of(iterator);
+  PyObject* inner = kind == IteratorKind::None ? nullptr : py::inner_of(iterator, kind);
+  if (kind == IteratorKind::None || node < 0 || (inner != nullptr && journal_.original(inner) != nullptr)) {
+    abort(AbortReason::IteratorOutside, Py_TYPE(iterator)->tp_name);
+    return false;
+  }
+  journal_.note_iterator(iterator);
+  static PyObject* const name = PyUnicode_InternFromString("over");
+  switch (kind) {
+    case IteratorKind::Enumerate: {
+      graph_.read(node, Kind::Slot, name, py::inner_offset(kind), inner);
+      Item over;
+      if (!record_advance(inner, item ? &over : nullptr)) {
+        return false;
+      }
+      Item counter;
+      counter.node = node;
+      counter.ahead = advanced_[iterator]++;
+      if (item == nullptr) {
+        Ref<> number = steal(py::item_ahead(iterator, kind, 0));
+        graph_.read(node, Kind::IteratorItem, nullptr, counter.ahead, number.get());
+        return true;
+      }
+      item->parts.push_back(std::move(counter));
+      item->parts.push_back(std::move(over));
+      return true;
+    }
+    case IteratorKind::Zip: return record_zip_advance(iterator, node, item);
+    case IteratorKind::Dict:
+      if (advanced_[iterator]++ == 0) {
+        graph_.read(node, Kind::Slot, name, py::inner_offset(kind), inner);
+        graph_.read_word(node, py::position_offset(), py::word_at_offset(iterator, py::position_offset()));
+        if (inner != nullptr) {
+          record_contents(inner);
+        }
+      }
+      return inner != nullptr;
+    default: break;
+  }
+  Py_ssize_t ahead = advanced_[iterator];
+  Ref<> value = steal(py::item_ahead(iterator, kind, 0));
+  if (!value) {
+    graph_.read_iterator(node, ahead, false);
+    return false;
+  }
+  ++advanced_[iterator];
+  bool followed = item != nullptr && (PyLong_CheckExact(value.get()) || PyFloat_CheckExact(value.get()));
+  if (followed) {
+    graph_.read_iterator(node, ahead, true);
+    item->node = node;
+    item->ahead = ahead;
+  } else {
+    graph_.read(node, Kind::IteratorItem, nullptr, ahead, value.get());
+  }
+  return true;
+}
+
+bool Recorder::record_zip_advance(PyObject* iterator, int node, Item* item) {
+  PyObject* inner = py::inner_of(iterator, IteratorKind::Zip);
+  if (py::is_strict(iterator) || inner == nullptr) {
+    abort(AbortReason::IteratorOutside, "zip");
+    return false;
+  }
+  static PyObject* const name = PyUnicode_InternFromString("over");
+  graph_.read(node, Kind::Slot, name, py::inner_offset(IteratorKind::Zip), inner);
+  record_contents(inner);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inner); ++i) {
+    Item part;
+    if (!record_advance(PyTuple_GET_ITEM(inner, i), item ? &part : nullptr)) {
+      return false;
+    }
+    if (item != nullptr) {
+      item->parts.push_back(std::move(part));
+    }
+  }
+  return true;
+}
+
+// The item is there: numbers in it become copies that are no other object.
+void Recorder::follow_item(PyObject** value, const Item& item) {
+  if (item.node >= 0) {
+    PyObject* copy = py::unique_copy(*value);
+    if (copy == nullptr) {
+      return;
+    }
+    followed_.emplace(copy, Followed{item.node, item.ahead, share(copy)});
+    Py_SETREF(*value, copy);
+    return;
+  }
+  auto size = static_cast<Py_ssize_t>(item.parts.size());
+  if (size == 0 || !PyTuple_CheckExact(*value) || PyTuple_GET_SIZE(*value) != size) {
+    return;
+  }
+  Ref<> tuple = steal(PyTuple_New(size));
+  for (Py_ssize_t i = 0; tuple && i < size; ++i) {
+    PyObject* part = Py_NewRef(PyTuple_GET_ITEM(*value, i));
+    follow_item(&part, item.parts[i]);
+    PyTuple_SET_ITEM(tuple.get(), i, part);
+  }
+  if (tuple) {
+    Py_SETREF(*value, tuple.release());
+  }
+  PyErr_Clear();
+}
+
+}  // namespace alternator::record
