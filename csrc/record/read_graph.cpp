@@ -33,6 +33,11 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
 
 }  // namespace
 
+bool ReadGraph::is_nested_function(PyObject* object) {
+  return PyFunction_Check(object) &&
+         (reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object))->co_flags & CO_NESTED) != 0;
+}
+
 int ReadGraph::node_of(PyObject* object) const {
   auto found = nodes_.find(object);
   return found == nodes_.end() ? -1 : found->second;
@@ -85,7 +90,7 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
   if (sort == Sort::Primitive) {
     guard.expect = Expect::Value;
     guard.value = share(value);
-  } else if (sort == Sort::Pinned) {
+  } else if (sort == Sort::Pinned && !(is_nested_function(value) && !is_constant(node_of(value)))) {
     guard.expect = Expect::Pinned;
     guard.pin = source::Pin::to(value);
     add_constant(value, kind == Kind::Local ? "L['" + text_of(key) + "']"

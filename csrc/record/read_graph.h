@@ -20,6 +20,11 @@ class ReadGraph {
   int node_of(PyObject* object) const;
   bool is_outside(PyObject* object) const { return node_of(object) >= 0; }
 
+  // Whether a node is there by identity, for good.
+  bool is_constant(int node) const { return constants_.count(node) != 0; }
+  // A function that is made anew each time that the function around it runs: it is compared by its parts.
+  static bool is_nested_function(PyObject* object);
+
   // An object that is reached by identity alone: a globals dict, a cell of a pinned function, a type, a module.
   int add_constant(PyObject* object, std::string name);
   // An argument of the call.
@@ -56,6 +61,7 @@ class ReadGraph {
 
   guard::GuardList list_;
   std::unordered_map<PyObject*, int> nodes_;
+  std::unordered_set<int> constants_;
   struct SeenHash {
     size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const {
       uint64_t mixed = pair.first * 0x9E3779B97F4A7C15ull ^ (pair.second >> 3) * 0xC2B2AE3D27D4EB4Full;

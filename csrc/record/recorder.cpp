@@ -227,7 +227,13 @@ void Recorder::record_frame_start() {
     return;  // made by the trace; so are its cells and defaults, or they were read when it was made
   }
   // A special method has no node yet: C code found it on its class, which is watched.
-  graph_.add_constant(object, "fn");
+  int node = graph_.node_of(object);
+  if (node < 0) {
+    node = graph_.add_constant(object, "fn");
+  }
+  if (!graph_.is_constant(node)) {
+    return record_function_parts(node, function);
+  }
   graph_.read_function(object);
   for (Py_ssize_t i = 0; function->func_closure && i < PyTuple_GET_SIZE(function->func_closure); ++i) {
     PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames,
@@ -249,6 +255,26 @@ void Recorder::record_frame_start() {
     Py_ssize_t position = 0;
     while (PyDict_Next(function->func_kwdefaults, &position, &key, &value)) {
       graph_.read(node, guard::Kind::DictItem, key, 0, value);
+    }
+  }
+}
+
+// A function that may be another one next time, with the same code.
+void Recorder::record_function_parts(int node, PyFunctionObject* function) {
+  graph_.add_constant(function->func_globals, "G");
+  static PyObject* const names[] = {
+      PyUnicode_InternFromString("__code__"), PyUnicode_InternFromString("__globals__"),
+      PyUnicode_InternFromString("__defaults__"), PyUnicode_InternFromString("__kwdefaults__"),
+      PyUnicode_InternFromString("__closure__")};
+  const size_t offsets[] = {offsetof(PyFunctionObject, func_code), offsetof(PyFunctionObject, func_globals),
+                            offsetof(PyFunctionObject, func_defaults), offsetof(PyFunctionObject, func_kwdefaults),
+                            offsetof(PyFunctionObject, func_closure)};
+  PyObject* const parts[] = {function->func_code, function->func_globals, function->func_defaults,
+                             function->func_kwdefaults, function->func_closure};
+  for (size_t i = 0; i < 5; ++i) {
+    graph_.read(node, guard::Kind::Slot, names[i], static_cast<Py_ssize_t>(offsets[i]), parts[i]);
+    if (i >= 2 && parts[i] != nullptr) {
+      record_contents(parts[i]);
     }
   }
 }

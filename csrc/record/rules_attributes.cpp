@@ -101,6 +101,9 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
         graph_.read(node, Kind::OwnAttribute, name, 0, own);
       }
     } else if (is_one_of(name, {"__code__", "__defaults__", "__kwdefaults__", "__closure__"})) {
+      if (int node = graph_.node_of(object); node >= 0 && !graph_.is_constant(node)) {
+        return record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
+      }
       graph_.read_function(object);  // watches them by identity
       Ref<> part = steal(PyObject_GetAttr(object, name));
       PyErr_Clear();
@@ -115,6 +118,9 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
       }
       graph_.read(graph_.node_of(object), Kind::CAttribute, name, 0, value.get());
     } else if (is_one_of(name, {"__globals__", "__builtins__"})) {
+      if (int node = graph_.node_of(object); node >= 0 && !graph_.is_constant(node)) {
+        record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
+      }
       Ref<> part = steal(PyObject_GetAttr(object, name));  // a function keeps its own
       PyErr_Clear();
       if (part) {

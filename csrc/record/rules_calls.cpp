@@ -173,7 +173,8 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::Identity:
-      if (first == nullptr || source::sort_of(first) != Sort::Pinned) {
+      if (first == nullptr || source::sort_of(first) != Sort::Pinned ||
+          (ReadGraph::is_nested_function(first) && !graph_.is_constant(graph_.node_of(first)))) {
         abort(AbortReason::UnknownRead, "the address of an object");
       }
       return;

@@ -15,7 +15,7 @@ bool is_heap_type(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), 
 bool is_plain_key(PyObject* key) {
   Sort sort = source::sort_of(key);
   if (sort == Sort::Primitive || sort == Sort::Pinned) {
-    return !is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key);
+    return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::is_nested_function(key);
   }
   if (!PyTuple_CheckExact(key)) {
     return false;
