@@ -122,9 +122,12 @@ bool ExitWriter::fill_generator(PyObject* value, int index) {
   step.index = index;
   step.object = steal(
       Py_BuildValue("(iiO)", state.created ? -1 : state.offset, static_cast<int>(state.locals.size()), state.code));
+  int frame = around_.frame_of_generator(value);
+  int position = 0;
   for (const auto* values : {&state.locals, &state.stack}) {
     for (PyObject* one : *values) {
-      if (!add_part(&step, one)) {
+      step.parts.push_back(-1);
+      if (!add_position(frame, position++, one, &step.parts.back())) {
         return false;
       }
     }

@@ -172,6 +172,7 @@ bool Runner::fill(const Step& step) {
     case StepKind::FillState: return fill_state(step, target);
     case StepKind::FillFunction: return fill_function(step, target);
     case StepKind::FillException: return fill_exception(step, target);
+    case StepKind::EndGenerator: py::empty_generator(reinterpret_cast<PyGenObject*>(target)); return true;
     case StepKind::FillGenerator: return fill_generator(step, target);
     default: break;
   }

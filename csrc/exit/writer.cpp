@@ -38,11 +38,16 @@ std::optional<ExitProgram> ExitWriter::write_return(PyObject* value, const std::
 
 bool ExitWriter::put_generators_back(const std::vector<PyObject*>& generators) {
   for (PyObject* generator : generators) {
-    if (!py::is_resumable(reinterpret_cast<PyGenObject*>(generator))) {
-      continue;  // it has ended, or its frame goes on with the others
-    }
     int step = add(generator);
-    if (step < 0 || !fill_generator(generator, step)) {
+    if (step < 0) {
+      return false;
+    }
+    if (!py::is_resumable(reinterpret_cast<PyGenObject*>(generator))) {
+      // It has ended, or its frame goes on with the others.
+      Step end{StepKind::EndGenerator};
+      end.index = step;
+      emit_fill(std::move(end));
+    } else if (!fill_generator(generator, step)) {
       return false;
     }
   }
@@ -66,7 +71,10 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
     return std::nullopt;
   }
   for (size_t i = 0; i < state.frames.size(); ++i) {
-    if (!add_frame(state.frames[i], i)) {
+    // A generator's frame may stand elsewhere than at the start.
+    PyObject* generator = state.frames[i].generator.object();
+    int number = generator ? around_.frame_of_generator(generator) : static_cast<int>(i);
+    if (!add_frame(state.frames[i], number)) {
       return std::nullopt;
     }
   }
@@ -76,7 +84,7 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
   return std::move(program_);
 }
 
-bool ExitWriter::add_frame(const interp::FrameState& frame, size_t number) {
+bool ExitWriter::add_frame(const interp::FrameState& frame, int number) {
   FrameRecipe recipe;
   recipe.code = frame.code.clone();
   recipe.offset = frame.offset;
@@ -96,21 +104,28 @@ bool ExitWriter::add_frame(const interp::FrameState& frame, size_t number) {
   for (const auto& [from, to] : {std::pair{&frame.locals, &recipe.locals}, std::pair{&frame.stack, &recipe.stack}}) {
     for (const Ref<>& value : *from) {
       to->push_back(-1);
-      int slot = around_.untouched(number, index++, value.get());
-      if (slot >= 0) {
-        auto [found, is_new] = slot_steps_.emplace(slot, 0);
-        if (is_new) {
-          Step step{StepKind::Slot};
-          step.index = slot;
-          found->second = emit(nullptr, std::move(step));
-        }
-        to->back() = found->second;
-      } else if (!add_to(&to->back(), value.get())) {
+      if (!add_position(number, index++, value.get(), &to->back())) {
         return false;
       }
     }
   }
   program_.frames.push_back(std::move(recipe));
+  return true;
+}
+
+bool ExitWriter::add_position(int frame, int index, PyObject* value, int* step) {
+  int slot = frame >= 0 ? around_.untouched(static_cast<size_t>(frame), index, value) : -1;
+  if (slot < 0) {
+    *step = add_or_none(value);
+    return value == nullptr || *step >= 0;
+  }
+  auto [found, is_new] = slot_steps_.emplace(slot, 0);
+  if (is_new) {
+    Step made{StepKind::Slot};
+    made.index = slot;
+    found->second = emit(nullptr, std::move(made));
+  }
+  *step = found->second;
   return true;
 }
 

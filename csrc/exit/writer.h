@@ -18,6 +18,8 @@ struct Surroundings {
   std::function<bool(PyObject*)> is_fresh_function;
   // The slot that a local or stack position of a frame of the region's start still is; -1: it was touched.
   std::function<int(size_t frame, int index, PyObject* value)> untouched;
+  // The frame of a generator that the region began in or resumed; -1: it is none.
+  std::function<int(PyObject*)> frame_of_generator;
   // The output of the graph that a tensor is; -1: none.
   std::function<int(PyObject*)> output_of;
   // All that a container from outside held before the trace is read: guards and nodes for its items.
@@ -67,7 +69,9 @@ class ExitWriter {
   bool fill_attributes(PyObject* value, int index);
   bool emit_fill(Step step);
 
-  bool add_frame(const interp::FrameState& frame, size_t number);
+  bool add_frame(const interp::FrameState& frame, int number);
+  // The step for a local or stack position of a frame; -1: nothing is there. False if it cannot be rebuilt.
+  bool add_position(int frame, int index, PyObject* value, int* step);
   bool add_effects();
   std::vector<const journal::Place*> places_in_order() const;
   bool add_place_effect(const journal::Place& place, int node);

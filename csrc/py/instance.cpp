@@ -206,4 +206,16 @@ bool fill_generator(PyGenObject* generator, const GeneratorState& state) {
   return true;
 }
 
+void restore_generator(PyGenObject* generator, const GeneratorState& state) {
+  GeneratorState copy = state;
+  copy.created = false;  // the frame is filled anew in any case
+  if (!fill_generator(generator, copy)) {
+    PyErr_Clear();
+    return;
+  }
+  if (state.created) {
+    generator->gi_frame_state = FRAME_CREATED;
+  }
+}
+
 }  // namespace alternator::py

@@ -54,5 +54,16 @@ GeneratorState generator_state(PyGenObject* generator);
 PyObject* generator_function(PyGenObject* generator);  // borrowed; null if the generator has ended
 // Fills a generator that was made by a call of its function. Shares the values. False with an exception set.
 bool fill_generator(PyGenObject* generator, const GeneratorState& state);
+// Puts back a generator that was resumed meanwhile.
+void restore_generator(PyGenObject* generator, const GeneratorState& state);
+// The locals and the stack of a resumable generator, in place.
+template <class Visit>
+void visit_generator_values(PyGenObject* generator, Visit visit) {
+  Frame* frame = frame_of(generator);
+  int count = generator->gi_frame_state == FRAME_CREATED ? frame->f_code->co_nlocalsplus : frame->stacktop;
+  for (int i = 0; i < count; ++i) {
+    visit(frame->localsplus[i]);
+  }
+}
 
 }  // namespace alternator::py

@@ -33,9 +33,18 @@ void Recorder::begin() {
     }
   }
   kept_frames_ = base_.size();
-  for (size_t i = 0; i < base_.size(); ++i) {
+  for (size_t i = kept_frames_; i < start_->frames().size(); ++i) {
+    base_.push_back(py::frame_of(start_->generator_of(i)));
     const FrameSlots& slots = start_->frames()[i];
-    lowest_.push_back(slots.end - slots.stack);
+    lowest_.resize(i + 1);
+    lowest_[i] = slots.end - slots.stack;
+  }
+  begun_.resize(base_.size());
+  lowest_.resize(base_.size());
+  for (size_t i = 0; i < kept_frames_; ++i) {
+    begun_[i] = true;
+    const FrameSlots& slots = start_->frames()[i];
+    lowest_[i] = slots.end - slots.stack;
     if (slots.offset == 0) {
       graph_.add_constant(reinterpret_cast<PyObject*>(base_[i]->f_func), "fn");
     }
@@ -43,9 +52,24 @@ void Recorder::begin() {
       read_slot(slot);  // instructions take their operands from there without further ado
     }
   }
-  if (start_->frames().back().offset != 0) {
+  if (start_->frames()[kept_frames_ - 1].offset != 0) {
     read_slot(start_->handled());
   }
+}
+
+// The first instruction of a generator that hung on the frames.
+void Recorder::begin_generator() {
+  int base = base_index(position_.frame);
+  if (base < 0 || begun_[base]) {
+    return;
+  }
+  begun_[base] = true;
+  const FrameSlots& slots = start_->frames()[base];
+  for (int slot = slots.stack; slot < slots.end; ++slot) {
+    read_slot(slot);
+  }
+  read_slot(slots.function);
+  read_slot(slots.function + 2);
 }
 
 int Recorder::base_index(const py::Frame* frame) const {
@@ -103,7 +127,7 @@ void Recorder::follow_frames(Op op, int oparg) {
 }
 
 int Recorder::untouched_slot(size_t frame, int index, PyObject* value) const {
-  if (frame >= kept_frames_) {
+  if (frame >= start_->frames().size() || (frame >= kept_frames_ && start_->generator_of(frame) == nullptr)) {
     return -1;
   }
   const FrameSlots& slots = start_->frames()[frame];
@@ -164,6 +188,7 @@ Verdict Recorder::before_instruction(const Position& position) {
       return Verdict::Abandon;
     }
     ++number_;
+    begin_generator();
   }
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;
@@ -364,7 +389,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kSET_ADD:
       return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
     case Op::kMAP_ADD: return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
-    case Op::kFOR_ITER: return record_next(peek(1), true);
+    case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
     case Op::kCALL:
     case Op::kKW_NAMES: {
       PyObject* const* arguments = position_.stack_top - oparg;
@@ -409,11 +434,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kASYNC_GEN_WRAP:
     case Op::kEND_ASYNC_FOR: return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
     case Op::kGET_LEN: return record_length(peek(1));
-    case Op::kSEND:
-      if (graph_.is_outside(peek(2))) {
-        abort(AbortReason::IteratorOutside, Py_TYPE(peek(2))->tp_name);
-      }
-      return;
+    case Op::kSEND: return is_hanging(peek(2)) ? void() : record_next(peek(2), false);
     default: return;  // the stack, fast locals, jumps, building of containers, raising and catching
   }
 }

@@ -58,6 +58,11 @@ class Recorder : public interp::Observer {
   int64_t number() const { return number_; }
   // How many of the frames that the trace began in are still there.
   size_t kept_frames() const { return kept_frames_; }
+  // The frame of a generator that the trace began in or resumed; -1: it is none.
+  int frame_of_generator(PyObject* generator) const {
+    int frame = start_->frame_of(generator);
+    return frame >= 0 && frame < static_cast<int>(begun_.size()) && begun_[frame] ? frame : -1;
+  }
   // The slot that a place of such a frame still is; -1: something was put there. `index` counts locals and stack.
   int untouched_slot(size_t frame, int index, PyObject* value) const;
 
@@ -77,6 +82,9 @@ class Recorder : public interp::Observer {
 
  private:
   void begin();
+  void begin_generator();
+  // A generator of the region's start, which the loop can resume.
+  bool is_hanging(PyObject* value) const { return PyGen_CheckExact(value) && start_->frame_of(value) >= 0 && depth_ == 1; }
   void follow_frames(py::Op op, int oparg);
   // The value of a slot is relied on.
   void read_slot(int slot);
@@ -170,6 +178,7 @@ class Recorder : public interp::Observer {
   int64_t number_ = 0;
   bool deciding_ = false;           // the instruction has not begun
   std::vector<py::Frame*> base_;    // the frames that the trace began in; those from kept_frames_ on are gone
+  std::vector<bool> begun_;         // .. of generators that hung on them too: those that were resumed
   std::vector<int> lowest_;         // .. and the lowest depth that each one's stack had
   size_t kept_frames_ = 0;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION

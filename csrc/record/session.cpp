@@ -86,6 +86,7 @@ bool Session::run() {
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
   recorder_.journal().roll_back();
+  start_.restore_generators();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
   if (popped && ended && interruption_) {
@@ -129,9 +130,11 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.untouched = [&](size_t frame, int index, PyObject* value) {
     return recorder_.untouched_slot(frame, index, value);
   };
+  around.frame_of_generator = [&](PyObject* generator) { return recorder_.frame_of_generator(generator); };
   std::vector<PyObject*> generators;
   for (const FrameSlots& frame : start_.frames()) {
-    if (PyObject* generator = start_.at(frame.function + 1)) {
+    PyObject* generator = start_.at(frame.function + 1);
+    if (generator != nullptr && recorder_.frame_of_generator(generator) >= 0) {
       generators.push_back(generator);
     }
   }

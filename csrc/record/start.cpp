@@ -1,5 +1,9 @@
 #include "record/start.h"
 
+#include <algorithm>
+
+#include "py/generator.h"
+#include "py/instance.h"
 #include "py/unique.h"
 
 namespace alternator::record {
@@ -26,6 +30,28 @@ interp::FrameState clone_frame(const interp::FrameState& frame) {
 
 }  // namespace
 
+std::vector<PyGenObject*> hanging_generators(const interp::StackState& state) {
+  std::vector<PyGenObject*> found;
+  auto look_at = [&](PyObject* value) {
+    auto* generator = reinterpret_cast<PyGenObject*>(value);
+    if (value != nullptr && PyGen_CheckExact(value) && py::is_resumable(generator) &&
+        std::find(found.begin(), found.end(), generator) == found.end()) {
+      found.push_back(generator);
+    }
+  };
+  for (const interp::FrameState& frame : state.frames) {
+    for (const Ref<>& value : frame.stack) {
+      look_at(value.get());
+    }
+  }
+  for (size_t i = 0; i < found.size(); ++i) {  // and those that hang on them
+    for (PyObject* value : py::generator_state(found[i]).stack) {
+      look_at(value);
+    }
+  }
+  return found;
+}
+
 std::vector<PyObject*> flatten(const interp::StackState& state) {
   std::vector<PyObject*> slots;
   for (const interp::FrameState& frame : state.frames) {
@@ -42,6 +68,12 @@ std::vector<PyObject*> flatten(const interp::StackState& state) {
     slots.push_back(frame.handled.get());
   }
   slots.push_back(state.handled.get());
+  for (PyGenObject* generator : hanging_generators(state)) {
+    py::GeneratorState held = py::generator_state(generator);
+    slots.insert(slots.end(), held.locals.begin(), held.locals.end());
+    slots.insert(slots.end(), held.stack.begin(), held.stack.end());
+    slots.insert(slots.end(), {held.function, reinterpret_cast<PyObject*>(generator), held.handled});
+  }
   return slots;
 }
 
@@ -65,6 +97,42 @@ Start::Start(const interp::StackState& state) : slots_(flatten(state)), state_(s
   for (FrameSlots& frame : frames_) {
     frame.function = slot;
     slot += 3;
+  }
+  handled_ = slot++;
+  for (PyGenObject* generator : hanging_generators(state)) {
+    py::GeneratorState held = py::generator_state(generator);
+    int stack = slot + static_cast<int>(held.locals.size());
+    int end = stack + static_cast<int>(held.stack.size());
+    // A body that has not begun has an offset behind its first instruction, too.
+    frames_.push_back({reinterpret_cast<PyCodeObject*>(held.code), held.offset, slot, stack, end, end});
+    slot = end + 3;
+  }
+  for (size_t i = handled_; i < slots_.size(); ++i) {
+    kept_.push_back(share(slots_[i]));
+  }
+}
+
+int Start::frame_of(PyObject* generator) const {
+  for (size_t i = 0; i < frames_.size(); ++i) {
+    if (slots_[frames_[i].function + 1] == generator) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+void Start::restore_generators() {
+  for (size_t i = active_frames(); i < frames_.size(); ++i) {
+    const FrameSlots& frame = frames_[i];
+    py::GeneratorState state;
+    state.code = reinterpret_cast<PyObject*>(frame.code);
+    state.offset = frame.offset;
+    state.created = created_[i - active_frames()];
+    state.locals.assign(slots_.begin() + frame.locals, slots_.begin() + frame.stack);
+    state.stack.assign(slots_.begin() + frame.stack, slots_.begin() + frame.end);
+    state.function = slots_[frame.function];
+    state.handled = slots_[frame.function + 2];
+    py::restore_generator(generator_of(i), state);
   }
 }
 
@@ -102,6 +170,15 @@ interp::StackState Start::make_trace_state() {
     for (Ref<>& value : frame.stack) {
       replace(value);
     }
+  }
+  for (size_t i = active_frames(); i < frames_.size(); ++i) {
+    slot = frames_[i].locals;
+    created_.push_back(py::is_just_created(generator_of(i)));
+    py::visit_generator_values(generator_of(i), [&](PyObject*& place) {
+      Ref<> value = share(place);
+      replace(value);
+      Py_XSETREF(place, value.release());
+    });
   }
   return state;
 }

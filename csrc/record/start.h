@@ -2,6 +2,8 @@
 //
 //   frame 0: locals, stack   frame 1: locals, stack   ..   frame 0: function, generator, its exception   frame 1: ..
 //   the exception that is handled outside
+//   generators that hang on the frames (suspended, on a stack: loops go over them), each: locals, stack, function,
+//   generator, its exception
 //
 // For a function that has not begun, the slots are its locals first, as the frame has them.
 #pragma once
@@ -14,6 +16,9 @@
 namespace alternator::record {
 
 std::vector<PyObject*> flatten(const interp::StackState& state);
+
+// The generators that hang on the frames, in the order of their slots; borrowed.
+std::vector<PyGenObject*> hanging_generators(const interp::StackState& state);
 
 // Another state with the same values.
 interp::StackState clone_state(const interp::StackState& state);
@@ -29,16 +34,25 @@ class Start {
  public:
   explicit Start(const interp::StackState& state);
 
+  // The frames of the stack, then those of the hanging generators.
   const std::vector<FrameSlots>& frames() const { return frames_; }
+  size_t active_frames() const { return state_.frames.size(); }
+  PyGenObject* generator_of(size_t frame) const {
+    return reinterpret_cast<PyGenObject*>(slots_[frames_[frame].function + 1]);
+  }
+  // The frame of a generator; -1: it is none of the start.
+  int frame_of(PyObject* generator) const;
   PyObject* at(int slot) const { return slots_[slot]; }
   size_t size() const { return slots_.size(); }
-  int handled() const { return static_cast<int>(slots_.size()) - 1; }
+  int handled() const { return handled_; }
   // The user's name of a slot.
   std::string name_of(int slot) const;
 
   // A state for the trace, in which primitives are replaced by copies that are no other object. What a trace does with
   // such a copy but move it needs a guard; where a copy turns up in the end, the slot's value belongs.
   interp::StackState make_trace_state();
+  // Puts the hanging generators back into the state that they had.
+  void restore_generators();
   // The slot of a copy; -1: it is none.
   int slot_of_copy(PyObject* value) const;
   bool has_copy(int slot) const { return copied_[slot]; }
@@ -53,6 +67,9 @@ class Start {
   std::vector<std::pair<Ref<>, int>> copies_;
   std::unordered_map<PyObject*, int> copy_slots_;
   std::vector<bool> copied_;
+  int handled_ = 0;
+  std::vector<bool> created_;  // of the hanging generators: the body has not begun
+  std::vector<Ref<>> kept_;  // what the hanging generators hold
 };
 
 }  // namespace alternator::record

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "py/generator.h"
+#include "py/instance.h"
 #include "record/fault.h"
 #include "record/session.h"
 #include "region/stepper.h"
@@ -135,11 +136,18 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
     key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(frame.offset)));
     key.push_back(frame.function->func_globals);
   }
+  for (PyGenObject* generator : record::hanging_generators(state)) {
+    key.push_back(generator->gi_code);
+    key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(py::generator_state(generator).offset)));
+  }
   auto [found, is_new] = points_.try_emplace(std::move(key));
   if (is_new) {
     found->second = std::make_shared<Point>();
     for (const interp::FrameState& frame : state.frames) {
       codes_.push_back(frame.code.clone());
+    }
+    for (PyGenObject* generator : record::hanging_generators(state)) {
+      codes_.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(generator->gi_code)));
     }
   }
   return found->second;
