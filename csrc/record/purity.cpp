@@ -7,9 +7,9 @@ namespace {
 
 std::unordered_map<const void*, Purity> table;
 
-constexpr const char* kNames[] = {"values",   "identity", "shallow",   "deep",     "length",
-                                  "truth",    "registry", "type_test", "get_attr", "set_attr",
-                                  "get_item", "update",   "advance",   "torch",    "setting"};
+constexpr const char* kNames[] = {"values",   "identity",  "shallow",  "deep",     "length",   "truth",
+                                  "registry", "type_test", "get_attr", "set_attr", "get_item", "update",
+                                  "advance",  "torch",     "setting",  "state",    "scope",    "inner"};
 
 // The C function behind a callable; for a type, the type itself. Null if there is none.
 const void* key_of(PyObject* callable) {

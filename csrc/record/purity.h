@@ -24,6 +24,9 @@ enum class Purity : uint8_t {
   Advance,   // next: the iterator must be fresh
   Torch,     // reaches torch's dispatch of overridable functions, where it is recorded
   Setting,   // a state of torch or Python; called without arguments, its result is guarded
+  State,     // sets a state of torch: told to the tracer, which makes a node of it and undoes it, then runs as one step
+  Scope,     // Python code that enters or leaves a scope of torch: told to the tracer, then traced like any other
+  Inner,     // what only a Scope may call: sets a part of torch's state that is put back when the trace ends
 };
 
 // Fills the table: {name of the purity: iterable of callables}. False with an exception set.

@@ -37,10 +37,11 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()));
   }
   std::optional<Purity> purity = purity_of(callable);
-  if (purity == Purity::Torch) {
+  if (purity == Purity::Torch || purity == Purity::State) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }
   if (purity.has_value()) {
+    opaque_ = opaque_ || is_tensor_operation(arguments, count);  // len(x), abs(x)
     return record_c_call(callable, *purity, arguments, count);
   }
   if (PyFunction_Check(callable)) {
@@ -223,6 +224,13 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
     case Purity::Advance:
       if (first != nullptr && graph_.is_outside(first)) {
         abort(AbortReason::IteratorOutside, Py_TYPE(first)->tp_name);
+      }
+      return;
+    case Purity::State: return record_state_call(callable);
+    case Purity::Scope: return;  // told when its frame begins
+    case Purity::Inner:
+      if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) != Purity::Scope) {
+        abort(AbortReason::UnknownCall, describe_callable(callable));
       }
       return;
     case Purity::Setting: {

@@ -76,24 +76,30 @@ bool Session::run(py::ThreadState* ts, py::Frame* frame) {
     return false;
   }
   reinterpret_cast<Mode*>(mode.get())->tracer = Py_NewRef(tracer_.get());
+  recorder_.set_tracer(tracer_.get());
   Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
   if (!pushed) {
     return false;
   }
   Session* outer = std::exchange(current_session, this);
+  // A collection would run finalisers of the program's objects in the middle of the trace.
+  bool collects = PyGC_Disable();
   {
     interp::Interpreting interpreting(&recorder_);
     Ref<> result = steal(interp::evaluate_observed(ts, frame, 0, &recorder_, nullptr));
   }
-  current_session = outer;
   if (!recorder_.aborted() && recorder_.result() == nullptr) {
     recorder_.abort(AbortReason::UserException, "");
+  }
+  if (collects) {
+    PyGC_Enable();
   }
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which eager execution will raise again
   exit_ = write_exit();
   recorder_.journal().roll_back();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  current_session = outer;
   return popped && ended;
 }
 
@@ -127,20 +133,21 @@ bool Session::mutates_inputs() const {
 
 Ref<> Session::finish(PyObject* finish) { return steal(PyObject_CallOneArg(finish, tracer_.get())); }
 
-Py_ssize_t Session::input_of(PyObject* tensor) {
+const std::string* Session::watch(PyObject* tensor) {
   int node = recorder_.graph().node_of(tensor);
   if (node < 0) {
-    return -1;
-  }
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] == node) {
-      return static_cast<Py_ssize_t>(i);
-    }
+    return nullptr;
   }
   recorder_.graph().read_tensor(node, tensor::facts_of(tensor));
-  inputs_.push_back(node);
-  names_.push_back(recorder_.graph().name_of(node));
-  return static_cast<Py_ssize_t>(inputs_.size()) - 1;
+  return &recorder_.graph().name_of(node);
+}
+
+bool Session::add_input(PyObject* tensor) {
+  int node = recorder_.graph().node_of(tensor);
+  if (node >= 0) {
+    inputs_.push_back(node);
+  }
+  return node >= 0;
 }
 
 }  // namespace alternator::record

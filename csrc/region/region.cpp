@@ -30,15 +30,16 @@ class FrameBackup {
   std::vector<Ref<>> locals_;
 };
 
-bool fits_storages(const Region& region, const std::vector<PyObject*>& slots) {
-  if (!region.distinct_storages) {
-    return true;
-  }
+std::vector<int> group_inputs(const Region& region, const std::vector<PyObject*>& slots) {
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(slots[node]);
   }
-  return tensor::have_distinct_storages(inputs);
+  return tensor::group_by_storage(inputs);
+}
+
+bool fits_storages(const Region& region, const std::vector<PyObject*>& slots) {
+  return region.storages.empty() || region.storages == group_inputs(region, slots);
 }
 
 PyObject* code_of(PyObject* function) {
@@ -78,7 +79,7 @@ std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>*
       // Only the most recent region's reason is of interest; the explanation is not free.
       miss = i + 1 == regions_.size() ? guard::explain(region->guards, failed, frame->localsplus, *slots) : "";
     } else if (!fits_storages(*region, *slots)) {
-      miss = "tensors that the graph changes share memory now";
+      miss = "tensors of a graph that changes some of them share memory in another way";
     } else {
       return region;
     }
@@ -91,6 +92,9 @@ std::shared_ptr<Region> Captured::find(py::Frame* frame, std::vector<PyObject*>*
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
+  if (tensor::has_modes()) {
+    return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
+  }
   std::vector<PyObject*> slots;
   std::shared_ptr<Region> region = find(frame, &slots);
   if (region == nullptr) {
@@ -130,13 +134,21 @@ PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
 }
 
 PyObject* Captured::run_eagerly(py::ThreadState* ts, py::Frame* frame, const Abort& abort) {
+  Ref<> result;
+  if (abort.reason == AbortReason::TorchException) {
+    // Most likely the program's own mistake, and then eager execution raises the genuine exception.
+    result = steal(py::run_in_default_loop(ts, frame, 0));
+    if (!result) {
+      return nullptr;
+    }
+  }
   const char* kind = fullgraph_ && abort.reason != AbortReason::UserException ? "error" : "eager";
   Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", kind, abort.describe().c_str()));
   if (!told) {
     return nullptr;
   }
   gave_up_ = abort.reason != AbortReason::UserException;
-  return py::run_in_default_loop(ts, frame, 0);
+  return result ? result.release() : py::run_in_default_loop(ts, frame, 0);
 }
 
 std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, std::optional<Abort>* abort) {
@@ -157,7 +169,6 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
   }
   region->exit = std::move(*exit);
   region->inputs = session.inputs();
-  region->distinct_storages = session.mutates_inputs();
   region->guards = session.take_guards();
   std::vector<PyObject*> slots;
   if (guard::check(region->guards, frame->localsplus, &slots) >= 0) {
@@ -165,7 +176,15 @@ std::shared_ptr<Region> Captured::trace(py::ThreadState* ts, py::Frame* frame, s
     *abort = Abort{AbortReason::UnknownRead, "?", "something that the function itself wrote"};
     return nullptr;
   }
+  if (session.mutates_inputs()) {
+    region->storages = group_inputs(*region, slots);
+  }
   region->graph = session.finish(frontend_.finish.get());
+  if (region->graph && PyUnicode_Check(region->graph.get())) {
+    const char* text = PyUnicode_AsUTF8(region->graph.get());
+    *abort = Abort{AbortReason::BackendFailed, "?", text ? text : ""};
+    return nullptr;
+  }
   return region->graph ? region : nullptr;
 }
 
@@ -179,6 +198,11 @@ PyObject* run_region(const Region& region, const std::vector<PyObject*>& slots) 
   Ref<> outputs = steal(PyObject_Vectorcall(region.graph.get(), inputs.data() + 1,
                                             region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!outputs) {
+    // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    region.state.restore();
+    PyErr_Restore(type, value, traceback);
     return nullptr;
   }
   return exits::run_exit(region.exit, slots, outputs.get()).release();

@@ -20,7 +20,7 @@ struct Region {
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
   Ref<> graph;              // what the backend made
   exits::ExitProgram exit;
-  bool distinct_storages = false;  // the graph changes inputs: they must not share memory
+  std::vector<int> storages;  // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 };
 
 // What the Python side is asked for (alternator/recording.py).
