@@ -72,6 +72,7 @@ bool Session::run() {
     return false;
   }
   reinterpret_cast<Mode*>(mode.get())->tracer = Py_NewRef(tracer_.get());
+  recorder_.set_tracer(tracer_.get());
   Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
   if (!pushed) {
     return false;
@@ -81,7 +82,6 @@ bool Session::run() {
     interp::Interpreting interpreting(&recorder_);
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
-  current_session = outer;
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
@@ -89,6 +89,7 @@ bool Session::run() {
   start_.restore_generators();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
     return false;
@@ -112,7 +113,7 @@ void Session::end_by_exception() {
 }
 
 std::optional<exits::ExitProgram> Session::write_exit() {
-  if (recorder_.aborted() && recorder_.stopped() == nullptr) {
+  if ((recorder_.aborted() && recorder_.stopped() == nullptr) || recorder_.open_scope() >= 0) {
     return std::nullopt;
   }
   auto output_of = [&](PyObject* tensor) {
@@ -156,6 +157,10 @@ std::optional<exits::ExitProgram> Session::write_exit() {
 }
 
 std::optional<Recorder::Stop> Session::again() const {
+  if (recorder_.open_scope() >= 0) {
+    Abort reason = recorder_.aborted() ? *recorder_.aborted() : Abort{AbortReason::UnsupportedTorch, "?", "an open scope"};
+    return Recorder::Stop{recorder_.open_scope(), std::move(reason)};
+  }
   bool again = recorder_.aborted() && recorder_.stopped() == nullptr && recorder_.number() > 0;
   return again ? std::optional(recorder_.stop_again()) : std::nullopt;
 }
@@ -174,20 +179,21 @@ bool Session::mutates_inputs() const {
 
 Ref<> Session::finish(PyObject* finish) { return steal(PyObject_CallOneArg(finish, tracer_.get())); }
 
-Py_ssize_t Session::input_of(PyObject* tensor) {
+const std::string* Session::watch(PyObject* tensor) {
   int node = recorder_.graph().node_of(tensor);
   if (node < 0) {
-    return -1;
-  }
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] == node) {
-      return static_cast<Py_ssize_t>(i);
-    }
+    return nullptr;
   }
   recorder_.graph().read_tensor(node, tensor::facts_of(tensor));
-  inputs_.push_back(node);
-  names_.push_back(recorder_.graph().name_of(node));
-  return static_cast<Py_ssize_t>(inputs_.size()) - 1;
+  return &recorder_.graph().name_of(node);
+}
+
+bool Session::add_input(PyObject* tensor) {
+  int node = recorder_.graph().node_of(tensor);
+  if (node >= 0) {
+    inputs_.push_back(node);
+  }
+  return node >= 0;
 }
 
 }  // namespace alternator::record

@@ -34,9 +34,10 @@ class Session {
   const std::vector<int>& inputs() const { return inputs_; }
   guard::GuardList take_guards() { return recorder_.graph().take(); }
 
-  // For the tracer: the number of the graph's input that a tensor from outside is, noting it as one. -1: it has no source.
-  Py_ssize_t input_of(PyObject* tensor);
-  const std::string& input_name(size_t index) const { return names_[index]; }
+  // For the tracer: watches the metadata of a tensor from outside. Its name; null if it has no source.
+  const std::string* watch(PyObject* tensor);
+  // A watched tensor becomes an input of the graph, behind those that are inputs already.
+  bool add_input(PyObject* tensor);
   Recorder& recorder() { return recorder_; }
   const Start& start() const { return start_; }
 
@@ -54,7 +55,6 @@ class Session {
   std::optional<Abort> abort_;
   Ref<> interruption_;  // an exception that no eager run would raise again
   std::vector<int> inputs_;
-  std::vector<std::string> names_;
 };
 
 // The function mode's type, added to the module. False with an exception set.

@@ -14,20 +14,26 @@ namespace {
 constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
 
-bool fits_storages(const Region& region) {
-  if (!region.distinct_storages) {
-    return true;
-  }
+std::vector<int> group_inputs(const Region& region) {
   const std::vector<PyObject*>& nodes = region.checker.slots();
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(nodes[node]);
   }
-  return tensor::have_distinct_storages(inputs);
+  return tensor::group_by_storage(inputs);
+}
+
+bool fits_storages(const Region& region) {
+  return region.storages.empty() || region.storages == group_inputs(region);
 }
 
 std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* slots) {
   return guard::explain(region.guards, failed, slots, region.checker.slots());
+}
+
+// The instruction is most likely to raise an exception of the program when it runs for real.
+bool raises(AbortReason reason) {
+  return reason == AbortReason::UserException || reason == AbortReason::TorchException;
 }
 
 PyObject* code_of(PyObject* function) {
@@ -163,7 +169,7 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
     } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
       miss = newest ? explain(*region, failed, slots) : "?";
     } else if (!fits_storages(*region)) {
-      miss = "tensors that the graph changes share memory now";
+      miss = "tensors of a graph that changes some of them share memory in another way";
     }
     if (!miss.empty()) {
       if (newest) {
@@ -201,7 +207,10 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     Py_ssize_t failed = region->checker.check(region->guards, slots.data());
     if (failed >= 0) {
       last_miss_ = explain(*region, failed, slots.data());
-    } else if (fits_storages(*region)) {
+    } else {
+      if (region->changes_inputs) {
+        region->storages = group_inputs(*region);
+      }
       point.regions.push_back(region);
       return region;
     }
@@ -238,7 +247,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     }
   }
   point.conduct = Conduct::Step;
-  if (stop && fullgraph_ && stop->reason.reason != AbortReason::UserException) {
+  if (stop && fullgraph_ && !raises(stop->reason.reason)) {
     tell("error", stop->reason.describe());
   }
   return nullptr;
@@ -247,7 +256,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
 std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region) {
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
-  if (breaks && fullgraph_ && abort->reason != AbortReason::UserException) {
+  if (breaks && fullgraph_ && !raises(abort->reason)) {
     tell("error", abort->describe());
     return nullptr;
   }
@@ -276,10 +285,15 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->exit = std::move(*exit);
   region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
-  region->distinct_storages = session.mutates_inputs();
   region->guards = session.take_guards();
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
+    if (region->graph && PyUnicode_Check(region->graph.get())) {
+      const char* text = PyUnicode_AsUTF8(region->graph.get());
+      point.conduct = Conduct::Native;
+      tell("eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""}.describe());
+      return nullptr;
+    }
     return region->graph ? region : nullptr;
   }
   return region;
@@ -336,6 +350,11 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
     outputs = steal(PyObject_Vectorcall(region.graph.get(), held.inputs(),
                                         region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (!outputs) {
+      // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      region.state.restore();
+      PyErr_Restore(type, value, traceback);
       return nullptr;
     }
   }
@@ -369,6 +388,9 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
+  if (tensor::has_modes()) {
+    return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
+  }
   std::shared_ptr<Point> shared = entry_point(frame);
   Point& point = *shared;
   if (point.conduct == Conduct::Native && point.regions.empty() && !inspecting_) {
