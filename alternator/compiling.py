@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 import weakref
 
@@ -28,9 +29,9 @@ def prepare():
     import enum
 
     by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-    _capture.set_up(
-        make_rows(), REAL_MODULES, torch.Tensor, by_value, (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
-    )
+    by_identity = (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+    module_call = torch.nn.Module._wrapped_call_impl.__code__
+    _capture.set_up(make_rows(), REAL_MODULES, torch.Tensor, by_value, by_identity, module_call)
 
 
 def find_backend(backend, mode=None, options=None):
@@ -43,7 +44,9 @@ def find_backend(backend, mode=None, options=None):
         from torch._dynamo.backends.registry import lookup_backend
 
         found = lookup_backend(backend)
-    return functools.partial(found, **({"options": options} if options else {}))
+    if not options:
+        return found
+    return functools.update_wrapper(functools.partial(found, options=options), found)
 
 
 def report(kind, text):
@@ -61,6 +64,28 @@ def report(kind, text):
         )
 
 
+def call_backend(backend, module, examples):
+    """Compile a graph. Its failure is the user's to see, unless TorchDynamo would go on: then a text says why."""
+    try:
+        return backend(module, examples)
+    except Exception as error:
+        from torch._dynamo import config
+        from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
+
+        failed = BackendCompilerFailed(backend, error, inspect.currentframe())
+        if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
+            return str(failed)
+        raise failed.with_traceback(error.__traceback__) from None
+
+
+def run_and_leave(run, states, *inputs):
+    """Run a graph, then set torch's state as the function leaves it."""
+    outputs = run(*inputs)
+    for setter, args in states:
+        setter(*args)
+    return outputs
+
+
 def capture(fn, backend, fullgraph):
     """Wrap a Python function or bound method."""
     prepare()
@@ -69,7 +94,10 @@ def capture(fn, backend, fullgraph):
         global _graphs
         module, examples = tracer.make_graph()
         _graphs += 1
-        return backend(module, examples)
+        run = call_backend(backend, module, examples)
+        tracer.undo_states()  # a backend may run the graph's nodes when it compiles
+        states = tracer.leave_states()
+        return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
     captured = _capture.Captured(fn, Tracer, finish, report, fullgraph, RECOMPILE_LIMIT)
     for name in functools.WRAPPER_ASSIGNMENTS:

@@ -39,8 +39,15 @@ def make_rows() -> dict[str, list]:
             torch._C._is_torch_function_mode_enabled,
             *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
             torch._C._is_torch_function_all_disabled,
-            torch._C._len_torch_function_stack,
+            *(torch._C._len_torch_function_stack, torch._C._get_function_stack_at),
             *(property, classmethod, staticmethod),
+            # Part of the state of torch that every region is guarded by.
+            *(torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled),
+            *(torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_cpu_enabled),
+            *(torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only),
+            # Constants of the build.
+            *(torch._C._is_autocast_available, torch._C._get_privateuse1_backend_name, torch.finfo, torch.iinfo),
+            *methods(torch.Size, "numel", "__add__", "__mul__", "__rmul__"),
             torch._C._log_api_usage_once,  # counts for the vendor, no effect for the program
         ],
         "identity": [id],
@@ -82,7 +89,7 @@ def make_rows() -> dict[str, list]:
         "length": [len],
         "truth": [any, all],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
-        "type_test": [isinstance, issubclass, callable, type],
+        "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
         "get_attr": [getattr, hasattr, object.__getattribute__],
         "get_dict": [vars],
         "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
@@ -119,6 +126,15 @@ def make_rows() -> dict[str, list]:
             *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile),
         ],
         "setting": [sys.getrecursionlimit],
+        "state": [
+            *(torch.use_deterministic_algorithms,),
+            *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),
+        ],
+        "scope": [torch.autocast.__enter__, torch.autocast.__exit__],
+        "inner": [
+            *(torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled),
+            *(torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache),
+        ],
     }
 
 

@@ -1,60 +1,39 @@
 """The tracer: torch's calls become nodes of a graph and run on fakes for their results.
 
 While a trace runs, torch sends every overridable function to `Tracer.record` (csrc/record/session.cpp puts a function
-mode on torch's stack). Conventions of the graph are TorchDynamo's: `operator.add` for `+`, `call_method` for methods of
-tensors, torch's functions as they were called, placeholders named after their source, one tuple of outputs.
+mode on torch's stack), and the recorder tells of calls that set torch's state (`Tracer.note`). torch_calls.py has the
+rules, graphs.py the graph. Conventions of the graph are TorchDynamo's: `operator.add` for `+`, `call_method` for
+methods of tensors, torch's functions as they were called, placeholders named after their source, one tuple of outputs.
 """
 
 from __future__ import annotations
 
 import operator
-import re
 import types
 
 import torch
-from torch.utils._pytree import tree_map
 
 from alternator import _capture
+from alternator.graphs import GraphWriter, make_example
+from alternator.torch_calls import Unsupported, find_rule, make_table
+from alternator.torch_states import close_scopes, find_note
 
+IN_PLACE_NAMES = "add and concat floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
 fakes = _capture.fakes
-
-# Attributes and methods that tell of a tensor what its metadata tell: constants of the trace, no nodes.
-METADATA_ATTRIBUTES = {
-    *("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "is_sparse", "is_cuda", "is_cpu"),
-    *(
-        "is_meta",
-        "is_quantized",
-        "is_nested",
-        "is_mkldnn",
-        "is_mps",
-        "is_xpu",
-        "itemsize",
-        "nbytes",
-        "is_ort",
-        "is_vulkan",
-    ),
-    *("names", "is_sparse_csr", "is_ipu", "is_xla", "is_mtia", "is_maia"),
-}
-METADATA_METHODS = {
-    *("size", "dim", "stride", "numel", "nelement", "ndimension", "element_size", "storage_offset", "is_contiguous"),
-    *(
-        "is_floating_point",
-        "is_complex",
-        "is_signed",
-        "__len__",
-        "get_device",
-        "is_inference",
-        "is_same_size",
-        "is_conj",
-    ),
-    *("is_neg", "type", "has_names", "is_tensor"),
-}
-NODE_ATTRIBUTES = {"T", "mT", "H", "mH", "real", "imag"}
-STATE_SETTERS = {torch._C._set_grad_enabled}
+map_tensors = _capture.map_tensors
+describe_call = _capture.describe_call
 
 
-class Unsupported(Exception):
-    """A use of torch that cannot be captured."""
+class Known:
+    """A tensor that the trace knows: from outside or made by it."""
+
+    __slots__ = ("fake", "name", "node", "real")
+
+    def __init__(self, real, fake, node, name=None):
+        self.real = real  # what the program has if it is from outside, else None
+        self.fake = fake
+        self.node = node  # None as long as a tensor from outside is no input of the graph
+        self.name = name
 
 
 class Tracer:
@@ -62,152 +41,225 @@ class Tracer:
 
     def __init__(self):
         self.mode = fakes.FakeMode()
-        self.rows = []  # (kind, target, args, kwargs, result) with tensors in place
-        self.inputs = {}  # number -> (real tensor, its fake, name)
-        self.fakes = {}  # id of a fake -> the fake: alive as long as the trace
+        self.rules = make_table()
+        self.writer = GraphWriter()
+        self.known = {}  # id of a tensor -> Known, which keeps it alive
+        self.met = []  # (Known, the version of its fake when it came in), of tensors from outside
+        self.inputs = []  # those of them that are inputs of the graph, in order
         self.outputs = []
+        self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
+        self.scopes = []  # (object of the scope, node that opened it, function that closes it)
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
-        self.versions = {}  # number of an input -> the version of its fake when it came in
 
-    # ---- While tracing -----------------------------------------------------------------------------------------
+    # ---- While tracing ---------------------------------------------------------------------------------------------
 
     def record(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        """Record a call that torch dispatches; return what the program sees."""
         try:
-            return self.run(func, args, kwargs)
+            rule = self.rules.get(func)
+            if rule is None:
+                rule = self.rules[func] = find_rule(func)
+            return rule(self, func, args, kwargs or {})
         except Exception as error:
-            if fakes.is_data_dependent(error):
-                _capture.abort(True, str(error))
+            self.give_up(error)
             raise
 
-    def run(self, func, args, kwargs):
-        name = getattr(func, "__name__", str(func))
-        if name == "__get__":
-            attribute = func.__self__.__name__
-            if attribute in METADATA_ATTRIBUTES:
-                return self.compute(func, args, kwargs)
-            if attribute in NODE_ATTRIBUTES:
-                return self.add("call_function", getattr, (args[0], attribute), {}, self.compute(func, args, kwargs))
-            raise Unsupported(f"the attribute {attribute} of a tensor")
-        if name in METADATA_METHODS:
-            return self.compute(func, args, kwargs)
-        if func in STATE_SETTERS:
-            if func is torch._C._set_grad_enabled and args == (torch.is_grad_enabled(),):
-                return None  # as it is already
-            self.add("call_function", func, args, kwargs, None)
-            return func(*args, **kwargs)
-        if kwargs.get("out") is not None or name in (
-            "__set__",
-            "__delete__",
-            "requires_grad_",
-            "set_",
-            "resize_",
-            "backward",
-        ):
-            raise Unsupported(name)
-        result = self.compute(func, args, kwargs)
-        kind, target, shown_args, shown_kwargs = self.name_target(func, name, args, kwargs)
-        return self.add(kind, target, shown_args, shown_kwargs, result)
+    def note(self, func, args, kwargs):
+        """Record a call that sets torch's state, before it happens."""
+        find_note(func)(self, func, args, kwargs or {})
+
+    def give_up(self, error):
+        if fakes.is_data_dependent(error):
+            _capture.abort("DataDependent", str(error))
+        elif isinstance(error, Unsupported):
+            _capture.abort("UnsupportedTorch", str(error))
+        else:
+            _capture.abort("TorchException", f"{type(error).__name__}: {error}")
 
     def compute(self, func, args, kwargs):
         """Run on fakes."""
-        args, kwargs = tree_map(self.fake_of, (args, kwargs))
-        with self.mode, torch._C.DisableTorchFunction():
-            return func(*args, **kwargs)
+        try:
+            args = map_tensors(args, self.fake_of)
+            if kwargs:
+                kwargs = map_tensors(kwargs, self.fake_of)
+        except TypeError as error:
+            raise Unsupported(str(error)) from None
+        return self.mode.call(func, args, kwargs)
 
-    def fake_of(self, value):
-        if not isinstance(value, torch.Tensor) or id(value) in self.fakes:
-            return value
-        found = _capture.input_of(value)
-        if found is None:
+    def fake_of(self, tensor):
+        known = self.known.get(id(tensor))
+        return self.meet(tensor).fake if known is None else known.fake
+
+    def node_of(self, tensor):
+        known = self.known.get(id(tensor)) or self.meet(tensor)
+        if known.node is None:
+            known.node = self.writer.add_placeholder(known.name, known.real, known.fake)
+            _capture.add_input(known.real)
+            self.inputs.append(known.real)
+        return known.node
+
+    def meet(self, tensor):
+        """Get to know a tensor from outside."""
+        name = _capture.watch(tensor)
+        if name is None:
             raise Unsupported("a tensor that the trace did not get from its arguments or from what they hold")
-        number, name = found
-        if number not in self.inputs:
-            if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
-                raise Unsupported(f"a tensor of class {type(value).__name__}, layout {value.layout}")
-            fake = self.mode.make(value)
-            self.inputs[number] = (value, fake, name)
-            self.versions[number] = fake._version
-        return self.inputs[number][1]
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+            raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
+        fake = self.mode.make(tensor)
+        known = self.known[id(tensor)] = self.known[id(fake)] = Known(tensor, fake, None, name)
+        self.met.append((known, fake._version))
+        return known
 
-    def name_target(self, func, name, args, kwargs):
-        current = _capture.current_operator()
-        if current is not None and not kwargs:
-            operator_name, operands = current
-            if any(isinstance(operand, torch.Tensor) for operand in operands):
-                return "call_function", getattr(operator, operator_name), operands, {}
-        if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) or (
-            isinstance(func, types.FunctionType) and getattr(torch.Tensor, name, None) is func
-        ):
-            return "call_method", name, args, kwargs
-        return "call_function", func, args, kwargs
+    def is_from_outside(self, tensor):
+        known = self.known.get(id(tensor)) or self.meet(tensor)
+        return known.real is not None
 
-    def add(self, kind, target, args, kwargs, result):
-        leaves = self.check_result(target, result)
-        for leaf in leaves:
-            self.fakes[id(leaf)] = leaf
-        self.rows.append((kind, target, args, kwargs, result))
-        return result
+    # ---- Nodes -----------------------------------------------------------------------------------------------------
 
-    def check_result(self, target, result):
-        """Return the fakes of a result; refuse one with anything else in it."""
-        if result is None:
-            return []
+    def record_call(self, func, args, kwargs, result):
+        """Write the node of a call, as the program wrote it if it made the call itself."""
+        written, site, names = describe_call(func)
+        if names is not None:
+            self.name_nodes(names)
+        kind, target = name_target(func)
+        if written is not None:
+            operation, written_args, written_kwargs = written
+            if operation is None:
+                args, kwargs = written_args, written_kwargs or {}
+            elif operation is ...:
+                if func is torch.Tensor.unbind:
+                    return self.write_rows(args[0], result, site)
+            elif any(isinstance(operand, torch.Tensor) for operand in written_args):
+                kind, target, args, kwargs = "call_function", operation, written_args, {}
+        return self.write_with(site, kind, target, args, kwargs, result)
+
+    def write(self, kind, target, args, kwargs, result):
+        _, site, names = describe_call(None)
+        if names is not None:
+            self.name_nodes(names)
+        return self.write_with(site, kind, target, args, kwargs, result)
+
+    def write_with(self, site, kind, target, args, kwargs, result):
+        args = map_tensors(args, self.node_of)
+        if kwargs:
+            kwargs = map_tensors(kwargs, self.node_of)
+        node = self.writer.add_call(kind, target, args, kwargs, site)
         if isinstance(result, torch.Tensor):
-            return [result]
-        if isinstance(result, (tuple, list)) and all(isinstance(leaf, torch.Tensor) for leaf in result):
-            return list(result)
-        raise Unsupported(f"{target} gives {type(result).__name__}")
+            return self.adopt(result, node)
+        return self.adopt_items(result, node, site)
+
+    def write_rows(self, tensor, result, site):
+        """Write an iteration over a tensor: its rows, one by one."""
+        parent = self.node_of(tensor)
+        return tuple(self.adopt(row, self.writer.add_item(parent, i, site)) for i, row in enumerate(result))
+
+    def adopt(self, tensor, node):
+        """Take a tensor that a call gave; return what the program sees."""
+        known = self.known.get(id(tensor))
+        if known is not None:
+            if node.target in IN_PLACE:  # x += 1: from now on the program's variable is what this gave
+                known.node = node
+            node.meta["example_value"] = make_example(tensor)
+            return tensor if known.real is None else known.real
+        if not (fakes.is_fake(tensor) or tensor.is_meta) or type(tensor) is not torch.Tensor:
+            raise Unsupported(f"{node.target} gives a tensor that is none of the trace's")
+        if tensor.requires_grad and tensor.is_leaf and not tensor._is_view():
+            raise Unsupported("a new tensor requires grad")
+        self.known[id(tensor)] = Known(None, tensor, node)
+        node.meta["example_value"] = make_example(tensor)
+        return tensor
+
+    def adopt_items(self, result, node, site):
+        if result is None:
+            return None
+        if not isinstance(result, (tuple, list)):
+            raise Unsupported(f"{node.target} gives {type(result).__name__}")
+        items = []
+        for index, item in enumerate(result):
+            if isinstance(item, torch.Tensor):
+                items.append(self.adopt(item, self.writer.add_item(node, index, site)))
+            elif item is None:
+                items.append(None)
+            else:
+                items.append(self.adopt_items(item, self.writer.add_item(node, index, site), site))
+        node.meta["example_value"] = tuple(item if item is None else self.example_of(item) for item in items)
+        if all(map(_is, items, result)):
+            return result
+        return items if type(result) is list else tuple(items) if type(result) is tuple else type(result)(items)
+
+    def example_of(self, item):
+        if isinstance(item, torch.Tensor):
+            return self.known[id(item)].node.meta["example_value"]
+        return tuple(map(self.example_of, item))
+
+    def name_nodes(self, names):
+        for tensor, name in names:
+            known = self.known.get(id(tensor))
+            if known is not None and known.node is not None:
+                self.writer.name_node(known.node, name)
+
+    # ---- States ----------------------------------------------------------------------------------------------------
+
+    def remember_state(self, setter, before, now):
+        """Remember how to put a state back, and how the function leaves it."""
+        self.states[setter] = (self.states[setter][0] if setter in self.states else before, now)
+
+    # ---- The end ---------------------------------------------------------------------------------------------------
 
     def output_of(self, tensor):
         """Tell which output of the graph a fake is; -1 if it is none of ours."""
-        if id(tensor) not in self.fakes:
+        known = self.known.get(id(tensor))
+        if known is None or known.real is not None:
             return -1
         for number, output in enumerate(self.outputs):
-            if output is tensor:
+            if output is known:
                 return number
-        self.outputs.append(tensor)
+        self.outputs.append(known)
         return len(self.outputs) - 1
 
-    def end(self):
-        torch.compiler._is_compiling_flag = self.was_compiling
-
     def has_operations(self):
-        return bool(self.rows)
+        return bool(self.writer.calls)
 
-    def mutates_inputs(self):
-        return any(self.inputs[number][1]._version != version for number, version in self.versions.items())
-
-    # ---- Afterwards --------------------------------------------------------------------------------------------
+    def end(self):
+        """End the trace; tell whether the graph changes tensors from outside."""
+        self.undo_states()
+        torch.compiler._is_compiling_flag = self.was_compiling
+        names = _capture.take_names()
+        if names is not None:
+            self.name_nodes(names)
+        self.writer.find_origins()
+        return any(known.fake._version != version for known, version in self.met)
 
     def make_graph(self):
-        """Make the torch.fx graph module, and the real tensors that are its inputs."""
-        graph = torch.fx.Graph()
-        nodes, examples = {}, []
-        for number in sorted(self.inputs):
-            real, fake, name = self.inputs[number]
-            node = graph.placeholder(re.sub(r"[^0-9a-zA-Z]+", "_", name) or "input")
-            node.meta["example_value"] = fake
-            nodes[id(real)] = nodes[id(fake)] = node
-            examples.append(real)
+        """Make the torch.fx graph module and its inputs, real tensors."""
+        close_scopes(self)
+        return self.writer.finish([known.node for known in self.outputs]), self.inputs
 
-        def node_of(value):
-            return nodes.get(id(value), value) if isinstance(value, torch.Tensor) else value
+    def undo_states(self):
+        for setter, (before, _) in reversed(self.states.items()):
+            setter(*before)
 
-        for kind, target, args, kwargs, result in self.rows:
-            args, kwargs = tree_map(node_of, (args, kwargs))
-            node = graph.create_node(kind, target, tuple(args), dict(kwargs))
-            if isinstance(result, torch.Tensor):
-                node.meta["example_value"] = result
-                nodes[id(result)] = node
-            elif result is not None:
-                for index, leaf in enumerate(result):
-                    item = graph.call_function(operator.getitem, (node, index))
-                    item.meta["example_value"] = leaf
-                    nodes[id(leaf)] = item
-        graph.output(tuple(nodes[id(tensor)] for tensor in self.outputs))
-        for node in list(reversed(graph.nodes)):
-            if not node.users and node.target is operator.getitem and node.op == "call_function":
-                graph.erase_node(node)
-        return torch.fx.GraphModule(torch.nn.Module(), graph), examples
+    def leave_states(self):
+        """List the calls that set torch's state as the function leaves it, where that is not as it was."""
+        return [(setter, now) for setter, (before, now) in self.states.items() if now != before]
+
+
+def _is(a, b):
+    return a is b
+
+
+IN_PLACE = {getattr(operator, f"i{name}") for name in IN_PLACE_NAMES}
+targets = {}  # function -> kind and target of its node
+
+
+def name_target(func):
+    """Tell kind and target of the node for a function."""
+    found = targets.get(func)
+    if found is None:
+        if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            name = func.__name__
+        else:  # methods in Python; some are there under other names than their own
+            name = next((name for name, value in vars(torch.Tensor).items() if value is func), None)
+        found = targets[func] = ("call_function", func) if name is None else ("call_method", name)
+    return found

@@ -3,6 +3,9 @@
 
 #include <structmember.h>
 
+#include <cstring>
+
+#include "record/arguments.h"
 #include "record/fault.h"
 #include "record/purity.h"
 #include "record/session.h"
@@ -164,22 +167,59 @@ record::Session* session_or_error() {
   return session;
 }
 
-// input_of(tensor) -> (number, name), or None for a tensor that the trace did not get from outside.
-PyObject* input_of(PyObject*, PyObject* tensor) {
+// watch(tensor) -> its name, or None for a tensor that the trace did not get from outside.
+PyObject* watch(PyObject*, PyObject* tensor) {
   record::Session* session = session_or_error();
   if (session == nullptr) {
     return nullptr;
   }
-  Py_ssize_t index = session->input_of(tensor);
-  if (index < 0) {
-    Py_RETURN_NONE;
-  }
-  return Py_BuildValue("(ns)", index, session->input_name(static_cast<size_t>(index)).c_str());
+  const std::string* name = session->watch(tensor);
+  return name ? PyUnicode_FromString(name->c_str()) : Py_NewRef(Py_None);
 }
 
-PyObject* current_operator(PyObject*, PyObject*) {
+// add_input(tensor): the watched tensor becomes the next input of the graph.
+PyObject* add_input(PyObject*, PyObject* tensor) {
   record::Session* session = session_or_error();
-  return session ? session->recorder().current_operator().release() : nullptr;
+  return session ? PyBool_FromLong(session->add_input(tensor)) : nullptr;
+}
+
+// name_of(object) -> the name of an object from outside, or None.
+PyObject* name_of(PyObject*, PyObject* object) {
+  record::Session* session = session_or_error();
+  if (session == nullptr) {
+    return nullptr;
+  }
+  int node = session->recorder().graph().node_of(object);
+  return node >= 0 ? PyUnicode_FromString(session->recorder().graph().name_of(node).c_str()) : Py_NewRef(Py_None);
+}
+
+// describe_call(function) -> (the call as the program wrote it, its site, the names given since the last call)
+PyObject* describe_call(PyObject*, PyObject* function) {
+  record::Session* session = session_or_error();
+  if (session == nullptr) {
+    return nullptr;
+  }
+  Ref<> call = session->recorder().describe_call(function);
+  Ref<> names = call ? session->recorder().take_names() : nullptr;
+  return names ? Py_BuildValue("(OiO)", call.get(), session->recorder().current_site(), names.get()) : nullptr;
+}
+
+PyObject* list_sites(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? session->recorder().list_sites().release() : nullptr;
+}
+
+PyObject* map_tensors(PyObject*, PyObject* args) {
+  PyObject *value, *function;
+  if (!PyArg_ParseTuple(args, "OO:map_tensors", &value, &function)) {
+    return nullptr;
+  }
+  return record::map_tensors(value, function).release();
+}
+
+PyObject* take_names(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? session->recorder().take_names().release() : nullptr;
 }
 
 PyObject* current_place(PyObject*, PyObject*) {
@@ -187,16 +227,20 @@ PyObject* current_place(PyObject*, PyObject*) {
   return session ? PyUnicode_FromString(session->recorder().place().c_str()) : nullptr;
 }
 
-// abort(data_dependent, detail): ends the trace; the caller raises.
+// abort(reason, detail): ends the trace; the caller raises. The reason is the name of a row of abort.def.
 PyObject* abort_trace(PyObject*, PyObject* args) {
-  int data_dependent;
-  const char* detail;
+  const char *name, *detail;
   record::Session* session = session_or_error();
-  if (session == nullptr || !PyArg_ParseTuple(args, "ps:abort", &data_dependent, &detail)) {
+  if (session == nullptr || !PyArg_ParseTuple(args, "ss:abort", &name, &detail)) {
     return nullptr;
   }
-  session->recorder().abort(data_dependent ? AbortReason::DataDependent : AbortReason::UnsupportedTorch, detail);
-  Py_RETURN_NONE;
+  for (AbortReason reason : {AbortReason::DataDependent, AbortReason::UnsupportedTorch, AbortReason::TorchException}) {
+    if (std::strcmp(abort_name(reason), name) == 0) {
+      session->recorder().abort(reason, detail);
+      Py_RETURN_NONE;
+    }
+  }
+  return PyErr_Format(PyExc_ValueError, "no reason to abort: %s", name);
 }
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
@@ -224,13 +268,15 @@ PyObject* take_fault(PyObject*, PyObject*) {
                : Py_BuildValue("LO", 0LL, Py_False);
 }
 
-// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity)
+// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity, code
+// of module calls)
 PyObject* set_up(PyObject*, PyObject* args) {
-  PyObject *rows, *modules, *tensor, *by_value, *by_identity;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type, &tensor,
-                        &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity)) {
+  PyObject *rows, *modules, *tensor, *by_value, *by_identity, *module_call;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type,
+                        &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity, &PyCode_Type, &module_call)) {
     return nullptr;
   }
+  record::Recorder::module_call = Py_NewRef(module_call);
   record::set_real_modules(modules);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
   if (!record::fill_purity_table(rows) || !record::prepare_rules()) {
@@ -241,8 +287,13 @@ PyObject* set_up(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"set_up", set_up, METH_VARARGS, nullptr},
-    {"input_of", input_of, METH_O, nullptr},
-    {"current_operator", current_operator, METH_NOARGS, nullptr},
+    {"watch", watch, METH_O, nullptr},
+    {"add_input", add_input, METH_O, nullptr},
+    {"name_of", name_of, METH_O, nullptr},
+    {"describe_call", describe_call, METH_O, nullptr},
+    {"take_names", take_names, METH_NOARGS, nullptr},
+    {"list_sites", list_sites, METH_NOARGS, nullptr},
+    {"map_tensors", map_tensors, METH_VARARGS, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},

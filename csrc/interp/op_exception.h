@@ -88,7 +88,7 @@ ALTERNATOR_INLINE Flow op_LOAD_ASSERTION_ERROR(Machine& m) {
 
 // Calls a callable that the stack does not hold, with borrowed arguments; the result is pushed.
 ALTERNATOR_INLINE Flow call_and_push(Machine& m, PyObject* callable, PyObject** arguments, int count) {
-  if (can_enter_here(m.ts)) {
+  if (can_enter_here(m.ts) && !m.opaque) {
     m.callee = bind_borrowed_call(m.ts, callable, arguments, count);
     if (m.callee != nullptr) {
       return Flow::Enter;

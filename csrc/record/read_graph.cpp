@@ -23,10 +23,14 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
   switch (kind) {
     case Kind::OwnAttribute:
     case Kind::Slot: return parent + "." + text_of(key);
-    case Kind::DictItem: return parent + (PyUnicode_Check(key) ? "['" + text_of(key) + "']" : "[" + text_of(key) + "]");
+    case Kind::DictItem:
+      if (constexpr std::string_view dict = ".__dict__"; parent.ends_with(dict) && PyUnicode_Check(key)) {
+        return parent.substr(0, parent.size() - dict.size()) + "." + text_of(key);
+      }
+      return parent + (PyUnicode_Check(key) ? "['" + text_of(key) + "']" : "[" + text_of(key) + "]");
     case Kind::SequenceItem: return parent + "[" + std::to_string(index) + "]";
     case Kind::CellContents: return parent;
-    case Kind::InstanceDict: return parent;  // its items read as the instance's attributes
+    case Kind::InstanceDict: return parent + ".__dict__";  // its items read as the instance's attributes
     default: return parent;
   }
 }

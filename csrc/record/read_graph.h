@@ -47,6 +47,7 @@ class ReadGraph {
   void read_distinct_from_all(PyObject* object);
 
   const std::string& name_of(int node) const { return list_.names[node]; }
+  void rename(int node, std::string name) { list_.names[node] = std::move(name); }
   guard::GuardList take() { return std::move(list_); }
 
  private:

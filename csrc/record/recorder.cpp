@@ -223,6 +223,13 @@ void Recorder::record_frame_start() {
   py::Frame* frame = position_.frame;
   auto* function = frame->f_func;
   auto* object = reinterpret_cast<PyObject*>(function);
+  name_arguments();
+  if (reinterpret_cast<PyObject*>(frame->f_code) == module_call) {
+    ++module_calls_[frame->localsplus[0]];
+  }
+  if (purity_of(object) == Purity::Scope) {
+    record_scope_start(object);
+  }
   if (is_fresh_function(object)) {
     return;  // made by the trace; so are its cells and defaults, or they were read when it was made
   }
@@ -268,9 +275,8 @@ void Recorder::record_with(PyTypeObject* type) {
 }
 
 void Recorder::record(Op op, int oparg) {
-  for (int i = 1; i <= count_deciding_operands(op); ++i) {
-    opaque_ = opaque_ || source::is_tensor(peek(i));
-  }
+  int deciding = count_deciding_operands(op);
+  opaque_ = is_tensor_operation(position_.stack_top - deciding, deciding);
   switch (op) {
     case Op::kLOAD_FAST:
     case Op::kMAKE_CELL:  // an argument that becomes a cell: the cell itself is fresh
@@ -286,6 +292,9 @@ void Recorder::record(Op op, int oparg) {
     case Op::kSTORE_DEREF:
     case Op::kDELETE_DEREF:
       read_base_local(oparg);
+      if (op == Op::kSTORE_DEREF) {
+        note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
+      }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kPUSH_EXC_INFO:
     case Op::kRAISE_VARARGS:
@@ -356,7 +365,12 @@ void Recorder::record(Op op, int oparg) {
         abort(AbortReason::LongTrace, "");
       }
       return;
-    case Op::kBEFORE_WITH: return record_with(Py_TYPE(peek(1)));
+    case Op::kSTORE_FAST:
+      return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
+    case Op::kWITH_EXCEPT_START: return record_context_exit(peek(4));
+    case Op::kBEFORE_WITH:
+      record_with(Py_TYPE(peek(1)));
+      return ended_ ? void() : record_context_enter(peek(1));
     case Op::kFORMAT_VALUE:
       if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
         abort(AbortReason::UnknownRead, "an object is formatted");
@@ -389,34 +403,6 @@ void Recorder::record(Op op, int oparg) {
       }
       return;
     default: return;  // the stack, fast locals, jumps, building of containers, raising and catching
-  }
-}
-
-namespace {
-
-constexpr const char* kBinaryNames[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
-                                        "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
-constexpr const char* kInPlaceNames[] = {"iadd", "iand", "ifloordiv", "ilshift", "imatmul",  "imul", "imod",
-                                         "ior",  "ipow", "irshift",   "isub",    "itruediv", "ixor"};
-constexpr const char* kComparisonNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-
-}  // namespace
-
-Ref<> Recorder::current_operator() const {
-  const py::CodeUnit* at = position_.instruction;
-  int oparg = py::oparg_of(*at);
-  switch (py::canonical(*at)) {
-    case Op::kBINARY_OP: {
-      const char* name = oparg >= NB_INPLACE_ADD ? kInPlaceNames[oparg - NB_INPLACE_ADD] : kBinaryNames[oparg];
-      return steal(Py_BuildValue("s(OO)", name, peek(2), peek(1)));
-    }
-    case Op::kCOMPARE_OP: return steal(Py_BuildValue("s(OO)", kComparisonNames[oparg], peek(2), peek(1)));
-    case Op::kBINARY_SUBSCR: return steal(Py_BuildValue("s(OO)", "getitem", peek(2), peek(1)));
-    case Op::kSTORE_SUBSCR: return steal(Py_BuildValue("s(OOO)", "setitem", peek(2), peek(1), peek(3)));
-    case Op::kUNARY_NEGATIVE: return steal(Py_BuildValue("s(O)", "neg", peek(1)));
-    case Op::kUNARY_POSITIVE: return steal(Py_BuildValue("s(O)", "pos", peek(1)));
-    case Op::kUNARY_INVERT: return steal(Py_BuildValue("s(O)", "invert", peek(1)));
-    default: return share(Py_None);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -34,6 +35,11 @@ class Recorder : public interp::Observer {
     read_slots_.resize(start->size());
     written_slots_.resize(start->size());
   }
+
+  // Who is told of calls that set torch's state: note(function, args, kwargs) of alternator/recording.py. Borrowed.
+  void set_tracer(PyObject* tracer) { tracer_ = tracer; }
+  // The code that every call of a torch.nn.Module passes through. Set once.
+  static inline PyObject* module_call = nullptr;
 
   void enter(py::Frame* entry) override;
   void leave() override { --depth_; }
@@ -63,9 +69,6 @@ class Recorder : public interp::Observer {
 
   ReadGraph& graph() { return graph_; }
   journal::Journal& journal() { return journal_; }
-  // The operator that the instruction in progress stands for, if it is one: its name in the module `operator`, and its
-  // operands. Null if it is none.
-  Ref<> current_operator() const;
   // A function that the trace made: any other is from outside.
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.count(function) != 0; }
   // For the writer of the exit.
@@ -74,6 +77,18 @@ class Recorder : public interp::Observer {
   void read_original_length(PyObject* container);
   // The user's place of the instruction in progress.
   std::string place() const;
+
+  // For the tracer (record/site.cpp). A call of torch's `function` as the program wrote it: (operator, operands, None),
+  // (None, args, kwargs), (Ellipsis, None, None) for an iteration over a tensor, or None if another function or C code
+  // calls it.
+  Ref<> describe_call(PyObject* function) const;
+  // The number of the frames that the trace is in: their codes, instructions and modules.
+  int current_site();
+  // For each number: that of the frames without the innermost (-1: none), then of the innermost its code, the offset in
+  // bytes, the module that it is a call of or None, and how often that was called.
+  Ref<> list_sites() const;
+  // The fakes that were stored in variables since the last call, with the variables' names; None if there are none.
+  Ref<> take_names();
 
  private:
   void begin();
@@ -138,6 +153,15 @@ class Recorder : public interp::Observer {
   void record_method_parts(PyObject* method);
   void record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs);
   void record_import(PyObject* name, PyObject* level);
+  // Tells the tracer of a call. False if the trace ended over it.
+  bool tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs);
+  void record_state_call(PyObject* callable);
+  void record_scope_start(PyObject* function);
+  // The calls that `with` makes of itself.
+  void record_context_enter(PyObject* manager);
+  void record_context_exit(PyObject* exit);
+  void note_name(PyObject* value, PyObject* name);
+  void name_arguments();
 
   // Writes: record/rules_writes.cpp. If the object is from outside the journal notes it, or the trace ends.
   void record_write(journal::PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset = 0);
@@ -160,6 +184,8 @@ class Recorder : public interp::Observer {
   }
   // The trace wrote to an attribute of this object: reads by other ways than the attribute cannot be told apart.
   bool has_written(PyObject* object) const { return journal_.has_places(object); }
+  // Torch's own code, and no code of the program's, executes an operation on these.
+  static bool is_tensor_operation(PyObject* const* operands, Py_ssize_t count);
   PyObject* peek(int depth) const { return position_.stack_top[-depth]; }
   PyObject* name_at(int index) const { return PyTuple_GET_ITEM(position_.frame->f_code->co_names, index); }
 
@@ -187,6 +213,28 @@ class Recorder : public interp::Observer {
   Ref<> result_;
   bool ended_ = false;
   bool opaque_ = false;  // the call that is recorded is to run as one step
+  PyObject* tracer_ = nullptr;
+  std::vector<std::pair<Ref<>, Ref<>>> given_names_;
+  std::unordered_map<PyObject*, int> module_calls_;
+  // Outer frames, instruction, module, calls of it. Nodes of a graph share most of their frames.
+  struct Site {
+    int outer;
+    const void* at;
+    const void* module;
+    int calls;
+    bool operator==(const Site&) const = default;
+  };
+  struct SiteHash {
+    size_t operator()(const Site& site) const {
+      auto mix = [](size_t seed, size_t value) { return (seed ^ value) * 0x9E3779B97F4A7C15ull; };
+      size_t hash = mix(static_cast<size_t>(site.outer) << 16, reinterpret_cast<size_t>(site.at));
+      hash = mix(hash, reinterpret_cast<size_t>(site.module)) + static_cast<size_t>(site.calls);
+      return hash ^ hash >> 29;
+    }
+  };
+  std::unordered_map<Site, int, SiteHash> site_numbers_;
+  std::vector<Ref<>> sites_;
+  bool arguments_named_ = false;
   std::optional<Abort> abort_;
 };
 

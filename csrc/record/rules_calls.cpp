@@ -70,10 +70,11 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     use_deep(arguments[i]);
   }
   std::optional<Purity> purity = purity_of(callable);
-  if (purity == Purity::Torch) {
+  if (purity == Purity::Torch || purity == Purity::State) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }
   if (purity.has_value()) {
+    opaque_ = opaque_ || is_tensor_operation(arguments, count);  // len(x), abs(x)
     return record_c_call(callable, *purity, arguments, count);
   }
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
@@ -276,6 +277,13 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return;
     case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
     case Purity::Real: return abort(AbortReason::MustRun, describe_callable(callable));
+    case Purity::State: return record_state_call(callable);
+    case Purity::Scope: return;  // told when its frame begins
+    case Purity::Inner:
+      if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) != Purity::Scope) {
+        abort(AbortReason::UnknownCall, describe_callable(callable));
+      }
+      return;
     case Purity::Setting: {
       Ref<> value = count == 0 ? steal(PyObject_CallNoArgs(callable)) : nullptr;
       PyErr_Clear();

@@ -72,6 +72,7 @@ bool Session::run() {
     return false;
   }
   reinterpret_cast<Mode*>(mode.get())->tracer = Py_NewRef(tracer_.get());
+  recorder_.set_tracer(tracer_.get());
   Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
   if (!pushed) {
     return false;
@@ -81,13 +82,17 @@ bool Session::run() {
     interp::Interpreting interpreting(&recorder_);
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
-  current_session = outer;
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
   recorder_.journal().roll_back();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
+  // end() -> whether the graph changes tensors that came from outside
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  if (ended.get() == Py_True) {
+    storages_ = tensor::group_by_storage(input_tensors_);
+  }
+  current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
     return false;
@@ -163,28 +168,24 @@ bool Session::has_operations() const {
   return !answer || answer.get() == Py_True;
 }
 
-bool Session::mutates_inputs() const {
-  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "mutates_inputs", nullptr));
-  PyErr_Clear();
-  return !answer || answer.get() == Py_True;
-}
-
 Ref<> Session::finish(PyObject* finish) { return steal(PyObject_CallOneArg(finish, tracer_.get())); }
 
-Py_ssize_t Session::input_of(PyObject* tensor) {
+const std::string* Session::watch(PyObject* tensor) {
   int node = recorder_.graph().node_of(tensor);
   if (node < 0) {
-    return -1;
-  }
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] == node) {
-      return static_cast<Py_ssize_t>(i);
-    }
+    return nullptr;
   }
   recorder_.graph().read_tensor(node, tensor::facts_of(tensor));
-  inputs_.push_back(node);
-  names_.push_back(recorder_.graph().name_of(node));
-  return static_cast<Py_ssize_t>(inputs_.size()) - 1;
+  return &recorder_.graph().name_of(node);
+}
+
+bool Session::add_input(PyObject* tensor) {
+  int node = recorder_.graph().node_of(tensor);
+  if (node >= 0) {
+    inputs_.push_back(node);
+    input_tensors_.push_back(tensor);
+  }
+  return node >= 0;
 }
 
 }  // namespace alternator::record

@@ -14,7 +14,7 @@ constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
 
 bool fits_storages(const Region& region) {
-  if (!region.distinct_storages) {
+  if (region.storages.empty()) {
     return true;
   }
   const std::vector<PyObject*>& nodes = region.checker.slots();
@@ -22,11 +22,16 @@ bool fits_storages(const Region& region) {
   for (int node : region.inputs) {
     inputs.push_back(nodes[node]);
   }
-  return tensor::have_distinct_storages(inputs);
+  return tensor::group_by_storage(inputs) == region.storages;
 }
 
 std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* slots) {
   return guard::explain(region.guards, failed, slots, region.checker.slots());
+}
+
+// The program raises an exception, now that its instruction runs for real.
+bool is_of_program(const Abort& abort) {
+  return abort.reason == AbortReason::UserException || abort.reason == AbortReason::TorchException;
 }
 
 PyObject* code_of(PyObject* function) {
@@ -155,7 +160,7 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
     } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
       miss = newest ? explain(*region, failed, slots) : "?";
     } else if (!fits_storages(*region)) {
-      miss = "tensors that the graph changes share memory now";
+      miss = "tensors of a graph that changes some of them share memory in another way";
     }
     if (!miss.empty()) {
       if (newest) {
@@ -230,7 +235,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     }
   }
   point.conduct = Conduct::Step;
-  if (stop && fullgraph_ && stop->reason.reason != AbortReason::UserException) {
+  if (stop && fullgraph_ && !is_of_program(stop->reason)) {
     tell("error", stop->reason.describe());
   }
   return nullptr;
@@ -239,7 +244,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
 std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region) {
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
-  if (breaks && fullgraph_ && abort->reason != AbortReason::UserException) {
+  if (breaks && fullgraph_ && !is_of_program(*abort)) {
     tell("error", abort->describe());
     return nullptr;
   }
@@ -268,10 +273,17 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->exit = std::move(*exit);
   region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
-  region->distinct_storages = session.mutates_inputs();
+  region->storages = session.storages();
   region->guards = session.take_guards();
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
+    region->state.restore();  // a backend may run the graph's nodes when it compiles
+    if (region->graph && PyUnicode_Check(region->graph.get())) {
+      const char* text = PyUnicode_AsUTF8(region->graph.get());
+      point.conduct = Conduct::Native;
+      tell("eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""}.describe());
+      return nullptr;
+    }
     return region->graph ? region : nullptr;
   }
   return region;
@@ -328,6 +340,11 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
     outputs = steal(PyObject_Vectorcall(region.graph.get(), held.inputs(),
                                         region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
     if (!outputs) {
+      // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      region.state.restore();
+      PyErr_Restore(type, value, traceback);
       return nullptr;
     }
   }
@@ -361,6 +378,9 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
 
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
+  if (tensor::has_modes()) {
+    return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
+  }
   std::shared_ptr<Point> shared = entry_point(frame);
   Point& point = *shared;
   if (point.conduct == Conduct::Native && point.regions.empty() && !inspecting_) {

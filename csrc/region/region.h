@@ -41,7 +41,7 @@ struct Region {
   Ref<> graph;              // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;     // nodes whose objects the exit needs, by the numbers that it has for them
-  bool distinct_storages = false;  // the graph changes inputs: they must not share memory
+  std::vector<int> storages;  // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 };
 
 // What the Python side is asked for (alternator/recording.py).

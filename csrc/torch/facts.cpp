@@ -4,6 +4,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/AutogradState.h>
@@ -11,10 +12,12 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <array>
 #include <sstream>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace alternator::tensor {
 namespace {
@@ -84,25 +87,52 @@ class StridedFacts : public Facts {
 
 std::unique_ptr<Facts> facts_of(PyObject* tensor) { return std::make_unique<StridedFacts>(tensor); }
 
-bool have_distinct_storages(const std::vector<PyObject*>& tensors) {
-  std::unordered_set<const void*> seen;
+std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors) {
+  std::unordered_map<const void*, int> first;
+  std::vector<int> groups;
   for (PyObject* tensor : tensors) {
-    if (!seen.insert(THPVariable_Unpack(tensor).storage().unsafeGetStorageImpl()).second) {
-      return false;
-    }
+    const void* storage = THPVariable_Unpack(tensor).storage().unsafeGetStorageImpl();
+    groups.push_back(first.try_emplace(storage, static_cast<int>(groups.size())).first->second);
   }
-  return true;
+  return groups;
 }
 
+PyObject* grad_of(PyObject* tensor) {
+  const at::Tensor& grad = THPVariable_Unpack(tensor).grad();
+  // The tensor owns its gradient, and a tensor keeps the Python object that it once got.
+  return grad.defined() ? steal(THPVariable_Wrap(grad)).get() : nullptr;
+}
+
+bool has_modes() {
+  return at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::impl::TorchDispatchModeTLS::any_modes_set();
+}
+
+namespace {
+
+using AutocastTypes = std::array<at::ScalarType, at::autocast::_AUTOCAST_SUPPORTED_DEVICES.size()>;
+
+AutocastTypes read_autocast_types() {
+  AutocastTypes types;
+  for (size_t i = 0; i < types.size(); ++i) {
+    types[i] = at::autocast::get_autocast_dtype(at::autocast::_AUTOCAST_SUPPORTED_DEVICES[i]);
+  }
+  return types;
+}
+
+int read_autocast_nesting() {
+  at::autocast::increment_nesting();
+  return at::autocast::decrement_nesting();
+}
+
+}  // namespace
+
+// Which devices have autocast on is in the dispatch keys.
 struct GlobalState::Fields {
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   bool grad = c10::GradMode::is_enabled();
   bool inference = c10::InferenceMode::is_enabled();
-  bool autocast_cpu = at::autocast::is_autocast_enabled(at::kCPU);
-  bool autocast_cuda = at::autocast::is_autocast_enabled(at::kCUDA);
   bool autocast_cache = at::autocast::is_autocast_cache_enabled();
-  at::ScalarType autocast_cpu_dtype = at::autocast::get_autocast_dtype(at::kCPU);
-  at::ScalarType autocast_cuda_dtype = at::autocast::get_autocast_dtype(at::kCUDA);
+  AutocastTypes autocast_types = read_autocast_types();
   caffe2::TypeMeta dtype = c10::get_default_dtype();
   bool deterministic = at::globalContext().deterministicAlgorithms();
   bool deterministic_warn_only = at::globalContext().deterministicAlgorithmsWarnOnly();
@@ -110,11 +140,9 @@ struct GlobalState::Fields {
 
   bool operator==(const Fields& other) const {
     return keys.included_ == other.keys.included_ && keys.excluded_ == other.keys.excluded_ && grad == other.grad &&
-           inference == other.inference && autocast_cpu == other.autocast_cpu && autocast_cuda == other.autocast_cuda &&
-           autocast_cache == other.autocast_cache && autocast_cpu_dtype == other.autocast_cpu_dtype &&
-           autocast_cuda_dtype == other.autocast_cuda_dtype && dtype == other.dtype &&
-           deterministic == other.deterministic && deterministic_warn_only == other.deterministic_warn_only &&
-           threads == other.threads;
+           inference == other.inference && autocast_cache == other.autocast_cache &&
+           autocast_types == other.autocast_types && dtype == other.dtype && deterministic == other.deterministic &&
+           deterministic_warn_only == other.deterministic_warn_only && threads == other.threads;
   }
 };
 
@@ -126,11 +154,31 @@ GlobalState& GlobalState::operator=(GlobalState&&) noexcept = default;
 GlobalState GlobalState::capture() {
   GlobalState state;
   state.fields_ = std::make_unique<Fields>();
+  state.autocast_nesting_ = read_autocast_nesting();
   return state;
 }
 
 bool GlobalState::is_current() const { return fields_ && *fields_ == Fields(); }
 
-void GlobalState::restore() const { c10::GradMode::set_enabled(fields_->grad); }
+void GlobalState::restore() const {
+  const int nesting = read_autocast_nesting();
+  if (nesting > 0 || autocast_nesting_ > 0) {
+    at::autocast::clear_cache();  // casts of fakes must not stay
+  }
+  if (is_current() && nesting == autocast_nesting_) {
+    return;
+  }
+  c10::impl::_force_tls_local_dispatch_key_set(fields_->keys);
+  c10::AutogradState::get_tls_state().set_inference_mode(fields_->inference);
+  c10::GradMode::set_enabled(fields_->grad);
+  for (size_t i = 0; i < fields_->autocast_types.size(); ++i) {
+    at::autocast::set_autocast_dtype(at::autocast::_AUTOCAST_SUPPORTED_DEVICES[i], fields_->autocast_types[i]);
+  }
+  at::autocast::set_autocast_cache_enabled(fields_->autocast_cache);
+  while (read_autocast_nesting() > autocast_nesting_) at::autocast::decrement_nesting();
+  while (read_autocast_nesting() < autocast_nesting_) at::autocast::increment_nesting();
+  c10::set_default_dtype(fields_->dtype);
+  at::globalContext().setDeterministicAlgorithms(fields_->deterministic, fields_->deterministic_warn_only);
+}
 
 }  // namespace alternator::tensor

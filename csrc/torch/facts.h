@@ -23,10 +23,16 @@ class Facts {
 };
 std::unique_ptr<Facts> facts_of(PyObject* tensor);
 
-// Whether no two of the tensors share memory.
-bool have_distinct_storages(const std::vector<PyObject*>& tensors);
+// For each tensor the number of the first one that it shares memory with, its own if there is none.
+std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 
-// Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads' function modes.
+// The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
+PyObject* grad_of(PyObject* tensor);
+
+// Whether a torch function mode or dispatch mode is on in this thread: it is to see every call.
+bool has_modes();
+
+// Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads.
 class GlobalState {
  public:
   GlobalState();
@@ -37,12 +43,13 @@ class GlobalState {
   // As it is now.
   static GlobalState capture();
   bool is_current() const;
-  // Puts grad mode and the like back.
+  // Puts it back as it was.
   void restore() const;
 
  private:
   struct Fields;
   std::unique_ptr<Fields> fields_;
+  int autocast_nesting_ = 0;
 };
 
 }  // namespace alternator::tensor

@@ -1,6 +1,7 @@
 // The module alternator._fakes: fakes from Python.
 #include "torch/python_fakes.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -47,10 +48,42 @@ py::object make_fake_object(FakeMemo& memo, py::handle real) {
   return wrap_fake(real.ptr(), memo.make(THPVariable_Unpack(real.ptr())));
 }
 
+// The metadata of a tensor as it is now, as a tensor of a Python class.
+py::object make_example(py::handle object, py::handle type) {
+  if (!THPVariable_Check(object.ptr()) || !PyType_Check(type.ptr()))
+    throw py::type_error("make_example(tensor, class)");
+  const at::Tensor& tensor = THPVariable_Unpack(object.ptr());
+  at::Tensor copy(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), false));
+  if (tensor.requires_grad()) copy.set_requires_grad(true);
+  return py::reinterpret_steal<py::object>(THPVariable_Wrap(copy, reinterpret_cast<PyTypeObject*>(type.ptr())));
+}
+
+// Nothing of torch goes to Python's __torch_function__ here.
+class FunctionsDisabled {
+ public:
+  FunctionsDisabled() : state_(at::impl::PythonTorchFunctionTLS::get_disabled_state()) {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  ~FunctionsDisabled() { at::impl::PythonTorchFunctionTLS::set_disabled_state(state_); }
+
+ private:
+  at::impl::TorchFunctionDisabledState state_;
+};
+
 class PythonMode {
  public:
   PythonMode() = default;
   PythonMode(PythonMode&&) = default;
+
+  // Calls a function of torch in this mode.
+  py::object call(py::handle function, py::handle args, py::handle kwargs) {
+    FakeMode mode(&memo_);
+    FunctionsDisabled disabled;
+    PyObject* named = kwargs.is_none() || PyDict_GET_SIZE(kwargs.ptr()) == 0 ? nullptr : kwargs.ptr();
+    PyObject* result = PyObject_Call(function.ptr(), args.ptr(), named);
+    if (result == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(result);
+  }
 
   void enter() { mode_.emplace_back(std::make_unique<FakeMode>(&memo_)); }
   void exit() { mode_.pop_back(); }
@@ -87,6 +120,7 @@ void bind(py::module_& module) {
     return THPVariable_Check(object.ptr()) && is_fake(THPVariable_Unpack(object.ptr()));
   });
   module.def("is_data_dependent", [](py::handle error) { return is_data_dependent(error.ptr()); });
+  module.def("make_example", &make_example);
   module.def("cache_info", &describe_cache);
   module.def("clear_cache", [] { plan_cache().clear(); });
   module.def("set_comparison", &set_comparison);
@@ -100,6 +134,7 @@ void bind(py::module_& module) {
              return self;
            })
       .def("__exit__", [](PythonMode& mode, py::args) { mode.exit(); })
+      .def("call", &PythonMode::call)
       .def("make", [](PythonMode& mode, py::handle real) { return make_fake_object(mode.memo(), real); });
 }
 

@@ -173,8 +173,12 @@ def test_the_backend_may_fail():
         raise ZeroDivisionError("in the backend")
 
     compiled = alternator.compile(lambda x: x + 1, backend=backend)
-    with pytest.raises(ZeroDivisionError, match="in the backend"):
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="in the backend") as raised:
         compiled(X)
+    assert isinstance(raised.value.inner_exception, ZeroDivisionError)
+    assert raised.traceback[-1].name == "backend"
+    with torch._dynamo.config.patch(suppress_errors=True), pytest.warns(UserWarning, match="in the backend"):
+        assert torch.equal(compiled(X), X + 1)
 
 
 def test_decorator_and_bad_arguments():

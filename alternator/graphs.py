@@ -1,0 +1,243 @@
+"""Torch.fx graphs in TorchDynamo's conventions: nodes as a trace makes them, their metadata, the backend's module.
+
+Nodes are made without `Graph.create_node`, whose checks of every argument cost more than the rest of the recording.
+What it does besides is done here, and `Graph.lint` is in the tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+import traceback
+import weakref
+
+import torch
+from torch._guards import CompileId, Source
+from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.graph import _illegal_names
+
+from alternator import _capture
+
+ILLEGAL = re.compile("[^0-9a-zA-Z]+")
+# A module's children and tensors are looked up in dicts; the path of a module does not show them.
+REGISTRY = re.compile(r"\._(?:modules|parameters|buffers)\[(['\"])([^'\"\]]+)\1\]")
+
+graph_numbers = itertools.count()
+target_names = {}  # target of a node -> what its name begins with
+
+
+class FakeTensor(torch.Tensor):
+    """The example value of a node: the metadata of a tensor, without data."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __repr__(self, *, tensor_contents=None):
+        facts = [f"size={tuple(self.shape)}"]
+        if self.dtype is not torch.get_default_dtype():
+            facts.append(f"dtype={self.dtype}")
+        if self.device.type != "cpu":
+            facts.append(f"device={str(self.device)!r}")
+        if self.requires_grad:
+            facts.append("requires_grad=True")
+        return f"FakeTensor(..., {', '.join(facts)})"
+
+    def __deepcopy__(self, memo):
+        return _capture.fakes.make_example(self, FakeTensor)
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a fake tensor cannot be pickled")
+
+
+class InputSource(Source):
+    """How an input of a graph is reached, for backends that tell inputs apart by it."""
+
+    def __init__(self, text: str):
+        self._text = text
+
+    @property
+    def _name_template(self) -> str:
+        return self._text
+
+    def __eq__(self, other):
+        return isinstance(other, InputSource) and self._text == other._text
+
+    def __hash__(self):
+        return hash(self._text)
+
+    def __repr__(self):
+        return f"InputSource({self._text})"
+
+
+class GraphWriter:
+    """One graph under construction."""
+
+    def __init__(self):
+        self.graph = torch.fx.Graph()
+        self.placeholders = []
+        self.calls = []
+        self.sites = []  # for each call the number of its frames, and its first name
+        self.named = set()  # nodes that have the name of a variable
+        self.origins = []  # for each number of frames: their text, and the modules that they are calls of
+
+    # ---- While tracing -----------------------------------------------------------------------------------------
+
+    def make_node(self, kind, target, args, kwargs):
+        """Make a node that is not in its place yet."""
+        graph = self.graph
+        candidate = target_names.get(target)
+        if candidate is None:
+            candidate = graph._target_to_str(target)
+            if kind != "placeholder":
+                target_names[target] = candidate
+        name = self.make_name(candidate)
+        node = torch.fx.Node(graph, name, kind, target, args, kwargs, None)
+        graph._graph_namespace._obj_to_name[node] = name
+        return node
+
+    def make_name(self, candidate):
+        space = self.graph._graph_namespace
+        # What create_name() comes to for a new name without a number; its regular expression is slow on long names.
+        plain = candidate.isidentifier() and candidate.isascii() and not candidate[-1].isdigit()
+        if not plain or candidate in space._used_names or candidate in _illegal_names:
+            return space.create_name(candidate, None)
+        space._used_names.add(candidate)
+        space._base_count.setdefault(candidate, 0)
+        return candidate
+
+    def add_placeholder(self, name, tensor, fake):
+        """Make an input; `name` is its source."""
+        node = self.make_node("placeholder", ILLEGAL.sub("_", name), (), {})
+        self.placeholders.append(node)
+        object.__setattr__(node, "_dynamo_source", InputSource(name))
+        # A tensor that a module holds stays where it is from call to call.
+        static = "._parameters[" in name or "._buffers[" in name
+        node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"} if static else {}
+        node.meta["example_value"] = make_example(fake)
+        if type(tensor) is torch.nn.Parameter:
+            node.meta["example_value"]._is_param = True
+        return node
+
+    def add_call(self, kind, target, args, kwargs, site):
+        node = self.make_node(kind, target, args, kwargs)
+        self.calls.append(node)
+        self.sites.append((site, node.name))
+        return node
+
+    def add_item(self, parent, index, site):
+        return self.add_call("call_function", operator.getitem, (parent, index), {}, site)
+
+    def name_node(self, node, name):
+        """Name a node after the variable that its value is first stored in."""
+        if node.op != "placeholder" and node not in self.named:
+            self.named.add(node)
+            if name != node.name:
+                name = self.make_name(name)
+                object.__setattr__(node, "name", name)  # Node's own looks after graphs that the node is already in
+                self.graph._graph_namespace._obj_to_name[node] = name
+
+    # ---- Afterwards --------------------------------------------------------------------------------------------
+
+    def find_origins(self):
+        """Ask the trace, before it ends, for the frames that led to nodes."""
+        paths = {}
+        for outer, code, offset, module, calls in _capture.list_sites():
+            text, modules = self.origins[outer] if outer >= 0 else ("", {})
+            text += find_frame_text(code, offset)
+            if module is not None and outer >= 0:  # the traced module itself is not shown
+                if id(module) not in paths:
+                    name = _capture.name_of(module)
+                    paths[id(module)] = REGISTRY.sub(r".\2", name) if name else None
+                if paths[id(module)] is not None:
+                    key = str(id(module)) if calls <= 1 else f"{id(module)}@{calls - 1}"
+                    modules = modules | {key: (paths[id(module)], type(module))}
+            self.origins.append((text, modules))
+
+    def finish(self, outputs):
+        self.write_origins()
+        self.link([*self.placeholders, *self.calls, self.make_node("output", "output", (tuple(outputs),), {})])
+        self.remove_idle_nodes()
+        module = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
+        module.meta["dynamo_compile_id"] = CompileId(frame_id=next(graph_numbers), frame_compile_id=0)
+        module.meta["dynamo_flat_name_to_original_fqn"] = {}
+        module._param_name_to_source = {}
+        return module
+
+    def link(self, nodes):
+        append, note = self.graph._root.prepend, self.graph._find_nodes_lookup_table.insert
+        for node in nodes:
+            append(node)
+            note(node)
+        self.graph._len += len(nodes)
+
+    def write_origins(self):
+        for node, (site, name) in zip(self.calls, self.sites, strict=True):
+            text, modules = self.origins[site]
+            meta = node.meta
+            function = node.target
+            if modules:
+                meta["nn_module_stack"] = dict(modules)
+                innermost = next(reversed(modules.values()))[1]
+                if is_library_module(innermost):
+                    function = innermost
+            meta["source_fn_stack"] = [(name, function)]
+            meta["stack_trace"] = text
+
+    def remove_idle_nodes(self):
+        graph = self.graph
+        for node in reversed(graph.find_nodes(op="call_function", target=operator.getitem)):
+            if not node.users:
+                graph.erase_node(node)
+        # Grad mode switched over and back, with nothing between.
+        enabled, before = torch.is_grad_enabled(), None
+        for node in list(graph.nodes):
+            if node.target is torch._C._set_grad_enabled:
+                if before is not None and node.args[0] is enabled:
+                    graph.erase_node(before)
+                    graph.erase_node(node)
+                    before = None
+                    continue
+                before = node
+            elif before is not None:
+                enabled, before = before.args[0], None
+
+
+def make_example(fake):
+    return _capture.fakes.make_example(fake, FakeTensor)
+
+
+def is_library_module(cls):
+    name = cls.__module__
+    return name.startswith(("torch.nn.modules", "torch.ao.")) and not name.startswith("torch.nn.modules.container")
+
+
+# ---- Stack traces --------------------------------------------------------------------------------------------------
+
+# id of a code object -> (the code object, weakly; offset -> the frame's text)
+frame_texts = {}
+
+
+def find_frame_text(code, offset):
+    """Write a frame as a traceback shows it; nothing for those of torch's modules."""
+    key = id(code)
+    entry = frame_texts.get(key)
+    if entry is None or entry[0]() is not code:
+        entry = frame_texts[key] = weakref.ref(code, lambda _: frame_texts.pop(key, None)), {}
+    text = entry[1].get(offset)
+    if text is None:
+        text = entry[1][offset] = format_frame(code, offset)
+    return text
+
+
+def format_frame(code, offset):
+    if "torch/nn/modules" in code.co_filename.replace("\\", "/"):
+        return ""
+    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), offset // 2, None))
+    summary = traceback.FrameSummary(
+        *(code.co_filename, line or code.co_firstlineno, code.co_name),
+        lookup_line=False,
+        end_lineno=end_line,
+        colno=column,
+        end_colno=end_column,
+    )
+    return "".join(traceback.StackSummary.from_list([summary]).format())

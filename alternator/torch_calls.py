@@ -1,0 +1,232 @@
+"""What becomes of a call into torch while tracing: a rule for each function, found by the function itself.
+
+A rule is `rule(tracer, func, args, kwargs)` and gives what the program sees. Most functions become a node
+(`record_call`). Functions that only tell of metadata are computed on fakes and are constants of the trace. What a graph
+cannot do, or does at another time than the program, is refused: it runs outside of graphs.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import torch
+
+from alternator.purity import find_torch_functions
+
+
+class Unsupported(Exception):
+    """A use of torch that cannot be captured."""
+
+
+# What a tensor's metadata tell.
+METADATA_ATTRIBUTES = [
+    "shape",
+    "dtype",
+    "device",
+    "ndim",
+    "layout",
+    "requires_grad",
+    "is_leaf",
+    "itemsize",
+    "nbytes",
+    "names",
+    "is_sparse",
+    "is_sparse_csr",
+    "is_cuda",
+    "is_cpu",
+    "is_meta",
+    "is_quantized",
+    "is_nested",
+    "is_mkldnn",
+    "is_mps",
+    "is_xpu",
+    "is_ort",
+    "is_vulkan",
+    "is_ipu",
+    "is_xla",
+    "is_mtia",
+    "is_maia",
+]
+METADATA_FUNCTIONS = [
+    "size",
+    "dim",
+    "stride",
+    "numel",
+    "nelement",
+    "ndimension",
+    "element_size",
+    "storage_offset",
+    "is_contiguous",
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "__len__",
+    "get_device",
+    "is_inference",
+    "is_same_size",
+    "is_conj",
+    "is_neg",
+    "has_names",
+    "dim_order",
+    "result_type",
+    "can_cast",
+    "promote_types",
+    "is_nonzero",
+    "type",
+    "is_distributed",
+    "_is_zerotensor",
+    "is_vulkan_available",
+]
+VIEW_ATTRIBUTES = ["T", "mT", "H", "mH", "real", "imag"]
+
+# By name, with the reason. Of a tensor, or of torch.
+REFUSED = {
+    "requires_grad_": "the graph would change what autograd records, which is not part of it",
+    "detach_": "the graph would change what autograd records, which is not part of it",
+    "retain_grad": "the graph would change what autograd records, which is not part of it",
+    "register_hook": "a hook of autograd",
+    "register_post_accumulate_grad_hook": "a hook of autograd",
+    "backward": "autograd runs inside the function",
+    "grad": "autograd runs inside the function",
+    "set_": "a tensor gets the memory of another",
+    "resize_": "a tensor gets other memory",
+    "resize_as_": "a tensor gets other memory",
+    "share_memory_": "a tensor's memory is moved",
+    "pin_memory": "a tensor's memory is moved",
+    "apply_": "a Python function is called for every element",
+    "map_": "a Python function is called for every element",
+    "map2_": "a Python function is called for every element",
+    "rename_": "names of dimensions",
+    "rename": "names of dimensions",
+    "__deepcopy__": "a tensor is copied by copy.deepcopy",
+    "__reduce_ex__": "a tensor is pickled",
+    "__setstate__": "a tensor is pickled",
+    "as_subclass": "a tensor of another class",
+    "__repr__": "a tensor is printed",
+    "__format__": "a tensor is printed",
+    "__dir__": "the attributes of a tensor are listed",
+}
+
+
+# ---- Rules ---------------------------------------------------------------------------------------------------------
+
+
+def record_call(tracer, func, args, kwargs):
+    return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
+
+
+def tell_metadata(tracer, func, args, kwargs):
+    result = tracer.compute(func, args, kwargs)
+    if isinstance(result, torch.Tensor):  # type() with an argument
+        return tracer.record_call(func, args, kwargs, result)
+    return result
+
+
+def refuse(reason):
+    def rule(tracer, func, args, kwargs):
+        raise Unsupported(reason)
+
+    return rule
+
+
+def record_view(tracer, func, args, kwargs):
+    """Record an attribute that is a view of its tensor: `getattr(x, 'T')`."""
+    result = tracer.compute(func, args, kwargs)
+    return tracer.write("call_function", getattr, (args[0], func.__self__.__name__), {}, result)
+
+
+def record_data(tracer, func, args, kwargs):
+    result = tracer.compute(func, args, kwargs)
+    return tracer.write("call_function", torch._C._autograd._get_data_attr, args, {}, result)
+
+
+def read_grad(tracer, func, args, kwargs):
+    """Read the gradient of a tensor from outside, a tensor from outside as well; a fake has none."""
+    tensor = args[0]
+    if tracer.is_from_outside(tensor):
+        return func(tensor)
+    if not tensor.is_leaf:
+        raise Unsupported("the gradient of a tensor that the function computed")
+    return None
+
+
+def set_grad_mode(tracer, func, args, kwargs):
+    if args != (torch.is_grad_enabled(),):
+        tracer.write("call_function", func, args, kwargs, None)
+    return func(*args, **kwargs)
+
+
+def make_tensor(tracer, func, args, kwargs):
+    """Record torch.tensor. Of tensors, it reads values, which a fake does not have; torch has a definition for it."""
+    if not holds_tensor(args) and not holds_tensor(tuple(kwargs.values())):
+        return record_call(tracer, func, args, kwargs)
+    if isinstance(args[0] if args else kwargs.get("data"), torch.Tensor):
+        raise Unsupported("torch.tensor of a tensor; use detach().clone()")
+    result = tracer.compute(torch._refs.tensor, args, kwargs)
+    return tracer.write("call_function", torch._refs.tensor, args, kwargs, result)
+
+
+def make_like(tracer, func, args, kwargs):
+    """Record x.new_tensor(data), as torch.tensor with the dtype and device of x."""
+    (like, *data) = args
+    if holds_tensor(data) or not data:
+        raise Unsupported("new_tensor of a tensor")
+    options = {name: tracer.compute(getattr, (like, name), {}) for name in ("dtype", "device")}
+    options |= {name: value for name, value in kwargs.items() if value is not None}
+    return record_call(tracer, torch.tensor, tuple(data), options)
+
+
+def holds_tensor(value):
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_tensor, value))
+    return isinstance(value, torch.Tensor)
+
+
+# ---- The table -----------------------------------------------------------------------------------------------------
+
+
+def find_rule(func):
+    """Find the rule for a function that torch dispatches."""
+    if isinstance(func, types.MethodWrapperType):  # of an attribute of tensors
+        return find_attribute_rule(func)
+    if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return record_call
+    if isinstance(func, types.FunctionType) and func not in known_functions():
+        return refuse(f"{func.__module__}.{func.__qualname__}")
+    name = getattr(func, "__name__", "")
+    if name in REFUSED and (name != "grad" or func is torch.autograd.grad):
+        return refuse(REFUSED[name])
+    if name in METADATA_FUNCTIONS:
+        return tell_metadata
+    if not isinstance(
+        func, (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+    ):
+        return refuse(f"{func}")
+    return record_call
+
+
+def find_attribute_rule(func):
+    attribute = func.__self__.__name__
+    if func.__name__ != "__get__":
+        return refuse(f"the attribute {attribute} of a tensor is set")
+    if attribute in METADATA_ATTRIBUTES:
+        return tell_metadata
+    if attribute in VIEW_ATTRIBUTES:
+        return record_view
+    return {"data": record_data, "grad": read_grad}.get(attribute) or refuse(f"the attribute {attribute} of a tensor")
+
+
+@functools.cache
+def known_functions():
+    return set(find_torch_functions())
+
+
+@functools.cache
+def make_table():
+    """Make the table of the functions with a rule of their own; find_rule() says what holds for the others."""
+    return {
+        torch.tensor: make_tensor,
+        torch.Tensor.new_tensor: make_like,
+        torch._C._set_grad_enabled: set_grad_mode,
+    }

@@ -1,0 +1,91 @@
+"""Calls that set torch's state without passing through torch's dispatch: autocast, inference mode, determinism.
+
+The recorder tells the tracer of each before it happens. A setter is a node, is undone when the trace ends, and done
+again behind the graph if the function leaves the state changed: a backend may run the graph's nodes at another time. A
+scope is a node where it is entered and one where it is left.
+
+The default dtype is not set by graphs: what a backend makes of `torch.ones(2)` asks for the default when it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from alternator.torch_calls import Unsupported
+
+
+def enter_autocast(tracer, func, args, kwargs):
+    (scope,) = args
+    write_autocast(tracer, scope, scope.device, scope.fast_dtype, scope._enabled, scope._cache_enabled)
+
+
+def leave_autocast(tracer, func, args, kwargs):
+    scope = args[0]
+    if not close_scope(tracer, scope):
+        # Entered before this graph: from here on, as it was outside of the scope.
+        write_autocast(tracer, None, scope.device, scope.prev_fastdtype, scope.prev, scope.prev_cache_enabled)
+
+
+def write_autocast(tracer, scope, *values):
+    open_scope(tracer, scope, torch.amp.autocast_mode._enter_autocast, values, torch.amp.autocast_mode._exit_autocast)
+
+
+def enter_inference_mode(tracer, func, args, kwargs):
+    (scope,) = args
+    mode = torch.autograd.grad_mode
+    open_scope(tracer, scope, mode._enter_inference_mode, (scope.mode,), mode._exit_inference_mode)
+
+
+def leave_inference_mode(tracer, func, args, kwargs):
+    if not close_scope(tracer, args[0]):
+        raise Unsupported("a scope of torch's state is left that was entered outside")
+
+
+def open_scope(tracer, scope, enter, args, leave):
+    tracer.write("call_function", enter, args, {}, None)
+    tracer.scopes.append((scope, tracer.writer.calls[-1], leave))
+
+
+def close_scope(tracer, scope):
+    """Close the innermost scope. False if that is another one, or none was opened."""
+    if not tracer.scopes or tracer.scopes[-1][0] is not scope:
+        return False
+    _, node, leave = tracer.scopes.pop()
+    tracer.writer.add_call("call_function", leave, (node,), {}, tracer.writer.sites[-1][0])
+    return True
+
+
+def close_scopes(tracer):
+    """Close the scopes that the function leaves open, or that a break is in: the graph leaves the state as it found it."""
+    while tracer.scopes:
+        close_scope(tracer, tracer.scopes[-1][0])
+
+
+def use_deterministic_algorithms(tracer, func, args, kwargs):
+    options = dict(zip(("mode",), args, strict=False)) | {"warn_only": False} | kwargs
+    now = (options["mode"], options["warn_only"])
+    before = (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
+    tracer.write("call_function", torch._C._set_deterministic_algorithms, now[:1], {"warn_only": now[1]}, None)
+    tracer.remember_state(_set_deterministic, before, now)
+
+
+def _set_deterministic(mode, warn_only):
+    torch.use_deterministic_algorithms(mode, warn_only=warn_only)
+
+
+@functools.cache
+def make_notes():
+    """Make the table of the calls: function -> note(tracer, func, args, kwargs). purity.py has their rows."""
+    return {
+        torch.autocast.__enter__: enter_autocast,
+        torch.autocast.__exit__: leave_autocast,
+        torch.inference_mode.__enter__: enter_inference_mode,
+        torch.inference_mode.__exit__: leave_inference_mode,
+        torch.use_deterministic_algorithms: use_deterministic_algorithms,
+    }
+
+
+def find_note(func):
+    return make_notes()[func]

@@ -1,0 +1,917 @@
+"""What the tracer records of torch: each use gives eager's values, and the graph that TorchDynamo makes of it."""
+
+import copy
+import functools
+import operator
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import alternator
+from capture.agreement import Captured, check_calls, outcome, same
+
+pytestmark = pytest.mark.capture
+
+X = torch.linspace(-1, 1, 16).reshape(4, 4)
+Y = torch.linspace(2, 3, 16).reshape(4, 4)
+W = torch.linspace(0, 1, 16).reshape(4, 4).requires_grad_()
+I = torch.tensor([2, 0, 1])
+B = X > 0
+
+
+def list_operations(module):
+    """List the operations of a graph, and of which earlier ones each takes its tensors."""
+    numbers = {}
+    rows = []
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        numbers[node] = len(numbers)
+        target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+        rows.append((node.op, target, [numbers.get(used) for used in node.all_input_nodes]))
+    return rows
+
+
+def capture_with_torchdynamo(fn, args):
+    graphs = []
+
+    def keep(module, examples):
+        graphs.append(module)
+        return module.forward
+
+    torch._dynamo.reset()
+    init = torch.nn.Module.__init__
+    try:
+        torch.compile(fn, backend=keep)(*args if isinstance(fn, torch.nn.Module) else copy.deepcopy(args))
+    finally:
+        torch.nn.Module.__init__ = init
+        torch._dynamo.reset()
+    return graphs
+
+
+def check(fn, *args, like_torchdynamo=True):
+    """One graph, eager's values and effects; the operations that TorchDynamo records."""
+    captured = check_calls(fn, [args, args], graphs=1)
+    assert captured.said == []
+    (graph,) = captured.graphs
+    graph.graph.lint()
+    if like_torchdynamo:
+        (theirs,) = capture_with_torchdynamo(fn, args)
+        assert list_operations(graph) == list_operations(theirs)
+    return graph
+
+
+def check_refused(fn, *args, reason):
+    """No graph and no harm: the function runs eagerly, and says why."""
+    captured = check_calls(fn, [args, args], graphs=0)
+    assert len(captured.said) == 1
+    assert reason in captured.said[0]
+
+
+# ---- Functions, methods, operators, attributes ---------------------------------------------------------------------
+
+
+def operators(x, y):
+    b = x > 0
+    return (-x, +x, ~b, x + y, x - y, x * y, x / y, x // y, x % y, x**2, x @ y, x == y, x != y, x < y, b & b, b | b, b ^ b)
+
+
+def reflected_operators(x):
+    return 2 + x, 2 - x, 2 * x, 2 / x, 2 // x, 2 % x, 2**x
+
+
+def in_place_operators(x):
+    y = x.clone()
+    y += 1
+    y -= x
+    y *= 2
+    y /= 2
+    y **= 2
+    y //= 1
+    y %= 3
+    b = x > 0
+    b &= b
+    b |= b
+    b ^= b
+    n = 0
+    n += x
+    return y, b, n
+
+
+def subscripts(x, i):
+    y = x.clone()
+    y[0] = 1
+    y[1:, 2] = x[0, 1:]
+    y[..., -1] += 2
+    return y, x[0], x[:, None], x[..., 1:], x[i], x[[0, 1]], x[0, 1], x[-1, ::2], x[None], x[(0, slice(None))]
+
+
+def methods(x):
+    return (
+        *(x.sum(), x.sum(dim=1, keepdim=True), x.mean(-1), x.view(2, 8), x.permute(1, 0), x.transpose(0, 1).contiguous()),
+        *(x.expand(2, 4, 4), x.repeat(2, 1), x.flatten(), x.squeeze(), x.unsqueeze(0), x.masked_fill(x > 0, 0.0)),
+        *(x.clamp(min=0), x.norm(), x.std(), x.split(2)[0], x.matmul(x), x.addmm(x, x), x.cumsum(dim=0), x.tril()),
+        *(x.to(torch.float64), x.double(), x.long(), x.type(torch.float64), x.to("cpu"), x.type_as(x.int())),
+    )
+
+
+def functions(x, y):
+    return (
+        *(torch.sin(x), torch.where(x > 0, x, 0.0), torch.cat((x, y)), torch.stack([x, y], dim=1), torch.matmul(x, y)),
+        *(torch.einsum("ij,jk->ik", x, y), torch.einsum("ij,ij", [x, y]), torch.norm(x), torch.tensordot(x, y, 1)),
+        *(torch.cdist(x, y), torch.broadcast_tensors(x[:1], y[:, :1]), torch.meshgrid(x[0], y[0], indexing="ij")),
+        *(torch.add(x, y, alpha=2), torch.clamp(input=x, min=0), torch.linalg.norm(x), torch.fft.fft(x).real),
+    )
+
+
+def functional(x):
+    return (
+        *(F.relu(x), F.softmax(x, -1), F.gelu(x), F.layer_norm(x, (4,)), F.linear(x, x), F.interpolate(x[None], 8)),
+        *(F.cross_entropy(x, torch.arange(4)), F.normalize(x), F.embedding(torch.arange(3), x), F.dropout(x, 0.5, False)),
+        F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    )
+
+
+def attributes(x):
+    return x.T, x.mT, x.H, x.real, (x + 1j * x).imag
+
+
+def several_results(x):
+    values, indices = x.max(dim=0)
+    ordered = torch.sort(x)
+    a, b = x.chunk(2)
+    rows = x.unbind(0)
+    return values, indices, ordered.values, ordered[1], x.topk(2).indices, torch.stack(list(rows[:2])), torch.cat([a, b])
+
+
+def rows(x):
+    a, b, *rest = x
+    return [row * 2 for row in x], a + b, rest
+
+
+def lists_that_change(x):
+    many = [x, x + 1]
+    a = torch.stack(many)
+    many.append(x + 2)
+    return a, torch.stack(many)
+
+
+def factories(x):
+    return (
+        *(torch.zeros(2), torch.ones_like(x), torch.arange(4), torch.full((2,), 1.5), torch.eye(3)),
+        *(torch.linspace(0, 1, 3), torch.zeros(x.shape, device=x.device, dtype=x.dtype), torch.empty(2, 3).fill_(1)),
+        *(x.new_zeros(2), x.new_ones((2, 2)), x.new_full((2,), 3.0), x.new_tensor([1.0, 2.0]), torch.empty_like(x) * 0),
+    )
+
+
+def tensors_of_numbers(x):
+    return x + torch.tensor(2.0), torch.tensor([1, 2, 3]), torch.tensor([[1.0, 2.0]], dtype=torch.float64)
+
+
+def tensors_of_tensors(x):
+    return torch.tensor([x.sum(), 2.0]), torch.as_tensor(x), torch.as_tensor([1.0, 2.0])
+
+
+def sizes(x):
+    s = x.shape
+    return x.view(s[0] * s[1]), x.reshape(s + (1,)), x.reshape((1, *s)), x.new_zeros(s), x.reshape(s.numel())
+
+
+def operators_of_the_dispatcher(x):
+    a, b = torch.ops.aten.max.dim(x, 0)
+    return torch.ops.aten.sin(x), torch.ops.aten.add.Tensor(x, x), torch.ops.aten.relu.default(x), a, b
+
+
+def called_in_roundabout_ways(x, y):
+    double = functools.partial(torch.mul, 2.0)
+    method = x.add
+    keywords = {"dim": 0}
+    return double(x), method(y), torch.sum(x, **keywords), torch.cat(*[(x, y)]), list(map(torch.relu, (x, y)))
+
+
+PLAIN = [
+    *((operators, X, Y), (reflected_operators, Y), (in_place_operators, X), (subscripts, X, I), (methods, X)),
+    *((functions, X, Y), (functional, X), (attributes, X), (several_results, X), (rows, X), (lists_that_change, X)),
+    *((factories, X), (tensors_of_numbers, X), (sizes, X), (operators_of_the_dispatcher, X)),
+]
+
+
+@pytest.mark.parametrize("fn, args", [(row[0], row[1:]) for row in PLAIN], ids=[row[0].__name__ for row in PLAIN])
+def test_torchs_api(fn, args):
+    check(fn, *args)
+
+
+def test_operations_that_torchdynamo_writes_in_another_way():
+    check(tensors_of_tensors, X, like_torchdynamo=False)  # TorchDynamo has no node for as_tensor(x)
+    check(called_in_roundabout_ways, X, Y, like_torchdynamo=False)
+
+    def builtins(x):
+        return sum([x, x]), abs(x), len(x), pow(x, 2), [*map(operator.neg, x)], 0 < x, 1 == x
+
+    check(builtins, X, like_torchdynamo=False)
+
+
+def test_names_are_torchdynamos():
+    def program(x, y):
+        a = x + y
+        b = a.relu()
+        a = b * a
+        first, second = a.chunk(2)
+        return first + second, {"b": b}
+
+    graph = check(program, X, Y)
+    (theirs,) = capture_with_torchdynamo(program, (X, Y))
+    assert [node.name for node in graph.graph.nodes] == [node.name for node in theirs.graph.nodes]
+
+
+def test_metadata_is_no_node():
+    def program(x, y):
+        facts = (
+            *(x.shape, x.dtype, x.device, x.ndim, x.layout, x.requires_grad, x.is_leaf, x.size(), x.size(0), x.dim()),
+            *(x.stride(), x.numel(), len(x), x.is_contiguous(), torch.is_floating_point(x), torch.is_tensor(x), x.type()),
+            *(torch.result_type(x, y), torch.numel(x), x.element_size(), x.is_complex(), x.get_device(), x.shape.numel()),
+            *(x.nbytes, torch.finfo(x.dtype).max, torch.iinfo(torch.int8).min, x.storage_offset(), getattr(x, "shape")),
+        )
+        return facts
+
+    captured = check_calls(program, [(X, I)] * 2, graphs=0)
+    assert captured.said == []
+    captured(X, I.double())
+    assert captured.said == []
+    assert captured.fn.last_miss() == "`L['y']` had dtype Long, has now Double"
+
+
+def test_a_tensor_of_which_only_metadata_are_used_is_no_input():
+    def program(x, y):
+        return y.reshape(x.shape)
+
+    graph = check(program, X, Y.flatten())
+    assert [node.target for node in graph.graph.find_nodes(op="placeholder")] == ["L_y_"]
+
+
+def test_identity_of_results():
+    def program(x):
+        same = x.to("cpu")
+        y = x + 1
+        z = y.contiguous()
+        return same is x, z is y, y, z, same
+
+    captured = check_calls(program, [(X,)] * 2, graphs=1)
+    x = X.clone()
+    _, _, y, z, itself = captured(x)
+    assert itself is x
+    assert y is z
+
+
+# ---- Custom operators ----------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("alternator_tests::scaled", mutates_args=())
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    return torch.from_numpy(x.detach().numpy() * by)
+
+
+@scaled.register_fake
+def _(x, by):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("alternator_tests::fill", mutates_args={"x"})
+def fill(x: torch.Tensor, value: float) -> None:
+    x.fill_(value)
+
+
+def test_custom_operators():
+    def program(x):
+        return scaled(x, 2.0) + torch.ops.alternator_tests.scaled(x, 3.0) + torch.ops.alternator_tests.scaled.default(x, 4.0)
+
+    graph = check(program, X)
+    assert sum("scaled" in str(node.target) for node in graph.graph.nodes) == 3
+
+    def writes(x):
+        y = x + 0
+        torch.ops.alternator_tests.fill(y, 2.0)
+        return y
+
+    check(writes, X)
+
+
+# ---- State ---------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def without_grad(x):
+    return x * 2
+
+
+@torch.autocast("cpu", dtype=torch.bfloat16)
+def with_autocast(x):
+    return x @ x
+
+
+def grad_modes(x):
+    with torch.no_grad():
+        a = x + 1
+        with torch.enable_grad():
+            b = x * 2
+        c = x - 1
+    torch.set_grad_enabled(False)
+    d = x * 3
+    torch.set_grad_enabled(True)
+    with torch.set_grad_enabled(False):
+        e = x * 4
+    return a, b, c, d, e, without_grad(x), x * 5, torch.is_grad_enabled()
+
+
+def inference_mode(x):
+    with torch.inference_mode():
+        y = x + 1
+        inside = torch.is_inference_mode_enabled()
+    return y.sum(), inside, torch.is_inference_mode_enabled()
+
+
+def autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x
+        with torch.autocast("cpu", enabled=False):
+            z = y.float() @ x
+        u = x @ z
+        inside = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    return y, z, u, x @ x, with_autocast(x), inside, torch.is_autocast_enabled("cpu")
+
+
+def deterministic(x):
+    torch.use_deterministic_algorithms(True)
+    y = x + 1
+    inside = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    return y, inside
+
+
+STATES = [(grad_modes, W), (inference_mode, X), (autocast, X), (deterministic, X)]
+
+
+def read_state():
+    return (
+        *(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype()),
+        *(torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()),
+        *(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        torch._inductor.config.deterministic,
+    )
+
+
+@pytest.fixture
+def clean_state():
+    yield
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("fn, x", STATES, ids=[fn.__name__ for fn, _ in STATES])
+def test_state(fn, x, clean_state):
+    before = read_state()
+    check(fn, x, like_torchdynamo=fn is not inference_mode)  # TorchDynamo breaks where the mode is asked for
+    assert read_state() == before
+    # At another state it is another graph.
+    captured = Captured(fn)
+    captured(x)
+    with torch.no_grad():
+        expected = outcome(fn, (x,))
+        torch.set_grad_enabled(False)
+        assert same(outcome(captured, (x,))[0], expected[0])
+    assert len(captured.graphs) == 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_a_function_leaves_of_the_state(backend, clean_state):
+    def program(x):
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        return x + torch.ones(4)
+
+    before = read_state()
+    expected = program(X)
+    after = read_state()
+    assert after != before
+    compiled = alternator.compile(program, backend=backend)
+    for _ in range(3):
+        torch.set_grad_enabled(True)
+        torch.use_deterministic_algorithms(False)
+        assert read_state() == before
+        assert same(compiled(X), expected)
+        assert read_state() == after
+
+
+@pytest.mark.parametrize("fn, x", STATES, ids=[fn.__name__ for fn, _ in STATES])
+def test_an_abandoned_trace_leaves_the_state(fn, x, clean_state):
+    scopes = {
+        "grad_modes": torch.no_grad,
+        "inference_mode": torch.inference_mode,
+        "autocast": lambda: torch.autocast("cpu"),
+    }
+
+    def program(x):
+        if fn is not deterministic:
+            with scopes[fn.__name__]():
+                return x.sum().item()
+        torch.use_deterministic_algorithms(True)
+        result = x.sum().item()
+        torch.use_deterministic_algorithms(False)
+        return result
+
+    before = read_state()
+    compiled = Captured(program)
+    assert compiled(x) == program(x)
+    assert len(compiled.said) == 1
+    assert read_state() == before
+
+
+def test_a_graph_that_fails_leaves_the_state_as_with_does():
+    def program(table, index):
+        with torch.no_grad(), torch.autocast("cpu"):
+            return F.embedding(index, table)
+
+    before = read_state()
+    compiled = Captured(program)
+    compiled(X, I)
+    with pytest.raises(IndexError):
+        compiled(X, I + 100)
+    assert read_state() == before
+    assert len(compiled.graphs) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_default_dtype_is_not_set_by_graphs(backend):
+    def program(x):
+        torch.set_default_dtype(torch.float64)
+        y = torch.ones(2), torch.arange(3) / 2
+        torch.set_default_dtype(torch.float32)
+        return y
+
+    compiled = alternator.compile(program, backend=backend)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert same(compiled(X), program(X))
+
+
+def test_setters_in_other_ways_are_refused():
+    def program(x):
+        torch.set_autocast_enabled("cpu", True)
+        y = x @ x
+        torch.set_autocast_enabled("cpu", False)
+        return y
+
+    check_refused(program, X, reason="set_autocast_enabled")
+
+
+def test_a_mode_of_the_user_sees_every_call():
+    class Count(torch.overrides.TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    def program(x):
+        return x.sin() + 1
+
+    compiled = Captured(program)
+    compiled(X)
+    with Count() as count:
+        assert torch.equal(compiled(X), program(X))
+    assert count.calls == 5  # two for each, and torch.equal
+    with torch.device("meta"):
+        assert Captured(lambda x: torch.ones(2))(X).device.type == "meta"
+
+
+# ---- Random numbers ------------------------------------------------------------------------------------------------
+
+
+def test_random_numbers_are_drawn_in_order_and_only_by_the_graph():
+    def program(x):
+        y = F.dropout(x, 0.5)
+        z = torch.rand_like(x) + torch.randn(4) + torch.randint(0, 5, (4,))
+        return y, z, torch.randperm(4), x.clone().normal_(), torch.bernoulli(torch.full((4,), 0.5)), torch.rand(2)
+
+    compiled = Captured(program)
+    for seed in range(3):
+        results = []
+        for fn in (program, compiled):
+            torch.manual_seed(seed)
+            results.append((fn(X), torch.get_rng_state()))
+        assert same(*results)
+    assert len(compiled.graphs) == 1
+    (theirs,) = capture_with_torchdynamo(program, (X,))
+    assert list_operations(compiled.graphs[0]) == list_operations(theirs)
+
+
+def test_seeds_are_not_set_by_graphs():
+    def program(x):
+        torch.manual_seed(3)
+        return x + torch.rand(4)
+
+    state = torch.get_rng_state()
+    compiled = Captured(program)
+    assert torch.equal(compiled(X), program(X))
+    torch.set_rng_state(state)
+
+
+# ---- Writes, views, aliases ----------------------------------------------------------------------------------------
+
+
+def writes_to_an_input(x):
+    x.add_(1)
+    x += 2
+    x[0] = 3
+    x[1:].mul_(2)
+    view = x[0]
+    view.sub_(x[1])
+    return x, view * 2
+
+
+def writes_by_out(x, y):
+    fresh = torch.empty(4, 4)
+    torch.add(x, y, out=fresh)
+    result = torch.mul(x, x, out=y)
+    return fresh, result is y, y
+
+
+def changes_metadata(x):
+    y = x + 1
+    shape = y.shape
+    y.unsqueeze_(0)
+    y.transpose_(0, 1)
+    return y, shape, y.shape
+
+
+def reads_data(w):
+    return w.data * 2, w.detach() * w, w.data.requires_grad
+
+
+@pytest.mark.parametrize("fn, args", [(writes_to_an_input, (X,)), (writes_by_out, (X, Y)), (reads_data, (W,))])
+def test_writes(fn, args):
+    check(fn, *args, like_torchdynamo=fn is reads_data)
+
+
+def test_changed_metadata():
+    graph = check(changes_metadata, X, like_torchdynamo=False)
+    shapes = [tuple(node.meta["example_value"].shape) for node in graph.graph.nodes if node.op.startswith("call")]
+    assert shapes == [(4, 4), (1, 4, 4), (4, 1, 4)]  # as they were, not as they became
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_inputs_that_share_memory(backend):
+    def program(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = alternator.compile(program, backend=backend)
+    before = alternator.frames_translated()
+    for _ in range(2):
+        for make in (lambda b: (b[:2], b[2:]), lambda b: (b[:3], b[1:]), lambda b: (b[0], b[0]), lambda b: (b[0], b)):
+            results = []
+            for fn in (program, compiled):
+                base = X.clone()
+                results.append((fn(*make(base)), base))
+            assert same(*results)
+    assert alternator.frames_translated() == before + 4
+
+
+def test_the_same_tensor_twice():
+    def program(x, y):
+        x.add_(1)
+        return x + y, x is y
+
+    captured = Captured(program)
+    for _ in range(2):
+        for twice in (True, False):
+            x = X.clone()
+            y = x if twice else X.clone()
+            assert torch.equal(captured(x, y)[0], X + 1 + (X + 1 if twice else X))
+    assert len(captured.graphs) == 2
+
+
+# ---- Autograd ------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_are_read_as_they_are():
+    def program(w):
+        return w.sum() if w.grad is None else (w * w.grad).sum()
+
+    captured = Captured(program)
+    w = W.detach().clone().requires_grad_()
+    assert torch.equal(captured(w), program(w))
+    w.sum().backward()
+    assert torch.equal(captured(w), program(w))
+    w.grad = w.grad * 3
+    assert torch.equal(captured(w), program(w))
+    w.grad = None
+    assert torch.equal(captured(w), program(w))
+    assert captured.said == []
+    assert len(captured.graphs) == 2
+
+
+def sets_requires_grad(x):
+    return (x + 1).requires_grad_()
+
+
+def makes_a_leaf(x):
+    return torch.ones(2, requires_grad=True)
+
+
+def detaches_in_place(x):
+    y = x * 2
+    y.detach_()
+    return y
+
+
+def runs_backward(x):
+    y = x.detach().clone()
+    (z,) = torch.autograd.grad((y.requires_grad_() * 2).sum(), y)
+    return z
+
+
+def makes_a_parameter(x):
+    return x @ torch.nn.Parameter(torch.ones(4, 4))
+
+
+def makes_a_module(x):
+    return torch.nn.Identity()(x) + torch.nn.Linear(4, 4, bias=False)(x) * 0
+
+
+def sets_data(x):
+    y = x.clone()
+    y.data = x * 2
+    return y
+
+
+REFUSED = [
+    *((sets_requires_grad, "autograd"), (makes_a_leaf, "requires grad"), (detaches_in_place, "autograd")),
+    *((runs_backward, "autograd"), (makes_a_parameter, "_make_subclass"), (sets_data, "attribute of a tensor is set")),
+]
+
+
+@pytest.mark.parametrize("fn, reason", REFUSED, ids=[fn.__name__ for fn, _ in REFUSED])
+def test_what_changes_autograd_is_refused(fn, reason):
+    check_refused(fn, X, reason=reason)
+
+
+def test_modules_made_while_tracing():
+    captured = Captured(makes_a_module)
+    assert torch.equal(captured(X), makes_a_module(X))
+
+
+# ---- What needs data, other classes, mistakes ----------------------------------------------------------------------
+
+
+def asks_for_a_number(x):
+    return x.sum().item()
+
+
+def branches(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def selects(x):
+    return x[x > 0]
+
+
+def lists(x):
+    return x.tolist()
+
+
+@pytest.mark.parametrize("fn", [asks_for_a_number, branches, selects, lists])
+def test_what_needs_data_is_refused(fn):
+    check_refused(fn, X, reason="DataDependent")
+
+
+def test_numpy_is_refused():
+    numpy = pytest.importorskip("numpy")
+    two = numpy.float32(2)
+
+    def scalar(x):
+        return x * two
+
+    def array(x):
+        return x + torch.from_numpy(numpy.ones(4, dtype="float32"))
+
+    def converts(x):
+        return x.numpy() + 1
+
+    for fn in (scalar, array):
+        captured = check_calls(fn, [(X,)] * 2, graphs=0)
+        assert len(captured.said) == 1
+    captured = Captured(converts)
+    assert (captured(X) == converts(X)).all()
+    assert len(captured.said) == 1
+
+
+class Logged(torch.Tensor):
+    """A subclass with its own idea of torch's functions."""
+
+    calls = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_subclasses_see_their_calls():
+    def program(x):
+        return x.sin() + 1
+
+    compiled = Captured(program)
+    compiled(X)
+    x = X.as_subclass(Logged)
+    Logged.calls.clear()
+    found = compiled(x)
+    assert type(found) is Logged
+    assert Logged.calls == ["sin", "add"]
+    assert torch.equal(found.as_subclass(torch.Tensor), program(X))
+
+
+class Metres:
+    """An operand with Python code of its own."""
+
+    seen = []
+
+    def __init__(self, value):
+        self.value = value
+
+    def __add__(self, other):
+        Metres.seen.append("add")
+        return other + self.value
+
+    def __radd__(self, other):
+        return other + self.value
+
+    def __getitem__(self, index):
+        return index * self.value
+
+
+def test_operands_with_python_code_are_watched():
+    def left(x, m):
+        return m[x] + m.__radd__(x)
+
+    m = Metres(2.0)
+    captured = Captured(left)
+    assert torch.equal(captured(X, m), left(X, m))
+    m.value = 5.0
+    assert torch.equal(captured(X, m), left(X, m))
+
+    def writes(x, m):
+        return m + x
+
+    Metres.seen.clear()
+    captured = Captured(writes)
+    assert torch.equal(captured(X, m), X + 5.0)
+    assert Metres.seen == ["add"]
+
+
+def mistakes():
+    return {
+        "arguments": (lambda x: torch.sin(x, x), TypeError),
+        "shapes": (lambda x: x @ torch.ones(3), RuntimeError),
+        "dtype": (lambda x: F.embedding(x, x), RuntimeError),
+        "index": (lambda x: x[7], IndexError),
+        "in place on a leaf": (lambda x: W.add_(1), RuntimeError),
+        "attribute": (lambda x: x.nonexistent, AttributeError),
+    }
+
+
+@pytest.mark.parametrize("name", mistakes())
+def test_a_mistake_raises_what_eager_execution_raises(name):
+    program, kind = mistakes()[name]
+    with pytest.raises(kind) as expected:
+        program(X)
+    captured = Captured(program)
+    for _ in range(2):
+        with pytest.raises(kind) as found:
+            captured(X)
+        assert str(found.value) == str(expected.value)
+        assert found.traceback[-1].name == expected.traceback[-1].name
+    assert captured.said == []
+
+
+def test_a_mistake_does_not_stop_capture():
+    def program(x, y):
+        return x @ y
+
+    captured = Captured(program, fullgraph=True)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        captured(X, torch.ones(3, 3))
+    assert torch.equal(captured(X, Y), X @ Y)
+    assert (len(captured.graphs), captured.said) == (1, [])
+
+
+def test_warnings_of_torch_are_given_once():
+    def program(x):
+        return x[0].T + 1
+
+    def count(fn):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fn(X[None])
+        return len(caught)
+
+    assert count(Captured(program)) <= count(program) + 1
+
+
+# ---- Metadata of graphs --------------------------------------------------------------------------------------------
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+        self.register_buffer("shift", torch.ones(4))
+        self.extra = {"k": torch.ones(4)}
+
+    def forward(self, x, rows):
+        for block in self.blocks:
+            x = block(x)
+        return self.blocks[0](x) + self.shift + rows[0]["z"] + self.extra["k"]
+
+
+def sort_placeholders(graph):
+    return sorted(graph.graph.find_nodes(op="placeholder"), key=lambda node: node.name)
+
+
+def describe_metadata(graph):
+    rows = []
+    calls = [node for node in graph.graph.nodes if node.op.startswith("call")]
+    for node in sort_placeholders(graph) + calls:
+        example = node.meta["example_value"]
+        modules = list(node.meta.get("nn_module_stack", {}).values())
+        rows.append(
+            (
+                *(node.op, node.name, str(node.target), modules, example.shape, example.dtype, example.stride()),
+                *(example.requires_grad, isinstance(example, torch.nn.Parameter)),
+                node.meta.get("source_fn_stack"),
+                # Which part of a line is underlined is not the same.
+                [line for line in node.meta.get("stack_trace", "").splitlines() if set(line) - set(" ^~")],
+            )
+        )
+    return rows
+
+
+def test_metadata_of_nodes():
+    model = Net()
+    args = (X, [{"z": torch.ones(4)}])
+    captured = Captured(model)
+    captured(*args)
+    (graph,) = captured.graphs
+    (theirs,) = capture_with_torchdynamo(model, args)
+    for row, expected in zip(describe_metadata(graph), describe_metadata(theirs), strict=True):
+        assert row[:3] == expected[:3]
+        assert row[4:9] == expected[4:9]
+        if row[0] != "placeholder":
+            assert row == expected
+    for node, expected in zip(sort_placeholders(graph), sort_placeholders(theirs), strict=True):
+        assert node.meta["tensor_dict"] == expected.meta["tensor_dict"]
+        assert node._dynamo_source.name.startswith(("L['self']", "L['x']", "L['rows']"))
+    keys = [list(node.meta["nn_module_stack"]) for node in graph.graph.nodes if "nn_module_stack" in node.meta]
+    assert any("@1" in key for key in keys[-1])  # the block that is called a second time
+
+
+def test_example_values():
+    captured = Captured(lambda x: (x.double() + 1, x.max(0)))
+    captured(X)
+    (graph,) = captured.graphs
+    double, add, pair, *_ = [node for node in graph.graph.nodes if node.op.startswith("call")]
+    assert repr(double.meta["example_value"]) == "FakeTensor(..., size=(4, 4), dtype=torch.float64)"
+    copied = copy.deepcopy(add.meta["example_value"])
+    assert (copied.shape, copied.dtype, repr(copied)) == ((4, 4), torch.float64, repr(add.meta["example_value"]))
+    assert [tuple(example.shape) for example in pair.meta["example_value"]] == [(4,), (4,)]
+    assert torch.equal(copy.deepcopy(graph)(X)[0], X.double() + 1)
+    with pytest.raises(RuntimeError, match="no data"):
+        add.meta["example_value"].numpy()
+
+
+def test_graph_modules_are_compiled_when_they_are_used():
+    captured = Captured(lambda x: x + 1)
+    captured.keep = None
+    modules = []
+
+    def backend(module, examples):
+        modules.append(module)
+        return lambda x: (x + 1,)
+
+    alternator.compile(lambda x: x + 1, backend=backend)(X)
+    (module,) = modules
+    assert module._needs_recompile()
+    assert "add" in module.code
+    assert torch.equal(module(X)[0], X + 1)
