@@ -78,10 +78,6 @@ def call_backend(backend, module, examples):
         raise failed.with_traceback(error.__traceback__) from None
 
 
-def compute_nothing(*inputs):
-    return ()
-
-
 def run_and_leave(run, states, *inputs):
     """Run a graph, then set torch's state as the function leaves it."""
     outputs = run(*inputs)

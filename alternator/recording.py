@@ -16,7 +16,7 @@ import torch
 from alternator import _capture
 from alternator.graphs import GraphWriter, make_example
 from alternator.torch_calls import Unsupported, find_rule, make_table
-from alternator.torch_states import find_note
+from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = "add and concat floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
 fakes = _capture.fakes
@@ -48,7 +48,7 @@ class Tracer:
         self.inputs = []  # those of them that are inputs of the graph, in order
         self.outputs = []
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
-        self.scopes = []  # nodes that opened a scope
+        self.scopes = []  # (object of the scope, node that opened it, function that closes it)
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
 
@@ -218,26 +218,22 @@ class Tracer:
         self.outputs.append(known)
         return len(self.outputs) - 1
 
+    def has_operations(self):
+        return bool(self.writer.calls)
+
     def end(self):
+        """End the trace; tell whether the graph changes tensors from outside."""
         self.undo_states()
         torch.compiler._is_compiling_flag = self.was_compiling
         names = _capture.take_names()
         if names is not None:
             self.name_nodes(names)
         self.writer.find_origins()
-
-    def has_operations(self):
-        return bool(self.writer.calls)
-
-    def mutates_inputs(self):
         return any(known.fake._version != version for known, version in self.met)
 
     def make_graph(self):
-        """Make the torch.fx graph module and its inputs, real tensors; None if there is nothing to compute."""
-        if self.scopes:
-            raise Unsupported("a scope of torch's state is left open")
-        if not self.writer.calls:
-            return None, []
+        """Make the torch.fx graph module and its inputs, real tensors."""
+        close_scopes(self)
         return self.writer.finish([known.node for known in self.outputs]), self.inputs
 
     def undo_states(self):

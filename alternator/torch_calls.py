@@ -154,7 +154,6 @@ def read_grad(tracer, func, args, kwargs):
 def set_grad_mode(tracer, func, args, kwargs):
     if args != (torch.is_grad_enabled(),):
         tracer.write("call_function", func, args, kwargs, None)
-        tracer.remember_state(func, (torch.is_grad_enabled(),), args)
     return func(*args, **kwargs)
 
 

@@ -18,33 +18,49 @@ from alternator.torch_calls import Unsupported
 
 def enter_autocast(tracer, func, args, kwargs):
     (scope,) = args
-    values = (scope.device, scope.fast_dtype, scope._enabled, scope._cache_enabled)
-    open_scope(tracer, scope, torch.amp.autocast_mode._enter_autocast, values)
+    write_autocast(tracer, scope, scope.device, scope.fast_dtype, scope._enabled, scope._cache_enabled)
 
 
 def leave_autocast(tracer, func, args, kwargs):
-    close_scope(tracer, args[0], torch.amp.autocast_mode._exit_autocast)
+    scope = args[0]
+    if not close_scope(tracer, scope):
+        # Entered before this graph: from here on, as it was outside of the scope.
+        write_autocast(tracer, None, scope.device, scope.prev_fastdtype, scope.prev, scope.prev_cache_enabled)
+
+
+def write_autocast(tracer, scope, *values):
+    open_scope(tracer, scope, torch.amp.autocast_mode._enter_autocast, values, torch.amp.autocast_mode._exit_autocast)
 
 
 def enter_inference_mode(tracer, func, args, kwargs):
     (scope,) = args
-    open_scope(tracer, scope, torch.autograd.grad_mode._enter_inference_mode, (scope.mode,))
+    mode = torch.autograd.grad_mode
+    open_scope(tracer, scope, mode._enter_inference_mode, (scope.mode,), mode._exit_inference_mode)
 
 
 def leave_inference_mode(tracer, func, args, kwargs):
-    close_scope(tracer, args[0], torch.autograd.grad_mode._exit_inference_mode)
+    if not close_scope(tracer, args[0]):
+        raise Unsupported("a scope of torch's state is left that was entered outside")
 
 
-def open_scope(tracer, scope, enter, args):
+def open_scope(tracer, scope, enter, args, leave):
     tracer.write("call_function", enter, args, {}, None)
-    tracer.scopes.append((scope, tracer.writer.calls[-1]))
+    tracer.scopes.append((scope, tracer.writer.calls[-1], leave))
 
 
-def close_scope(tracer, scope, leave):
+def close_scope(tracer, scope):
+    """Close the innermost scope. False if that is another one, or none was opened."""
     if not tracer.scopes or tracer.scopes[-1][0] is not scope:
-        raise Unsupported("a scope of torch's state is left that was entered outside, or not in the order of entering")
-    _, node = tracer.scopes.pop()
+        return False
+    _, node, leave = tracer.scopes.pop()
     tracer.writer.add_call("call_function", leave, (node,), {}, tracer.writer.sites[-1][0])
+    return True
+
+
+def close_scopes(tracer):
+    """Close the scopes that the function leaves open, or that a break is in: the graph leaves the state as it found it."""
+    while tracer.scopes:
+        close_scope(tracer, tracer.scopes[-1][0])
 
 
 def use_deterministic_algorithms(tracer, func, args, kwargs):

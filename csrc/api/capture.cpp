@@ -268,14 +268,15 @@ PyObject* take_fault(PyObject*, PyObject*) {
                : Py_BuildValue("LO", 0LL, Py_False);
 }
 
-// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity, code of
-// module calls)
+// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity, code
+// of module calls)
 PyObject* set_up(PyObject*, PyObject* args) {
   PyObject *rows, *modules, *tensor, *by_value, *by_identity, *module_call;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type, &tensor,
-                        &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity, &PyCode_Type, &module_call)) {
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type,
+                        &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity, &PyCode_Type, &module_call)) {
     return nullptr;
   }
+  record::Recorder::module_call = Py_NewRef(module_call);
   record::set_real_modules(modules);
   record::Recorder::module_call = Py_NewRef(module_call);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);

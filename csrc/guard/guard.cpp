@@ -45,6 +45,7 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
       Py_XDECREF(item);  // the sequence holds it
       return item;
     }
+    case Kind::Gradient: return tensor::grad_of(parent);
     case Kind::CellContents: return PyCell_GET(parent);
     case Kind::Slot: return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
     case Kind::MethodPart:

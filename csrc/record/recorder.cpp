@@ -346,6 +346,9 @@ void Recorder::record(Op op, int oparg) {
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kDELETE_DEREF:
       read_base_local(oparg);
+      if (op == Op::kSTORE_DEREF) {
+        note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
+      }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kPUSH_EXC_INFO:
     case Op::kRAISE_VARARGS:
@@ -410,18 +413,18 @@ void Recorder::record(Op op, int oparg) {
       bool has_kwargs = oparg & 1;
       return record_star_call(peek(has_kwargs ? 3 : 2), peek(has_kwargs ? 2 : 1), has_kwargs ? peek(1) : nullptr);
     }
-    case Op::kSTORE_FAST:
-      return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
-    case Op::kWITH_EXCEPT_START: return record_context_exit(peek(4));
     case Op::kMAKE_FUNCTION: made_function_ = true; return;
     case Op::kJUMP_BACKWARD:
       if (depth_ == 1 && number_ > kLongTrace) {
         abort(AbortReason::LongTrace, "");
       }
       return;
+    case Op::kSTORE_FAST:
+      return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
+    case Op::kWITH_EXCEPT_START: return record_context_exit(peek(4));
     case Op::kBEFORE_WITH:
-      record_context_enter(peek(1));
-      return ended_ ? void() : record_with(Py_TYPE(peek(1)));
+      record_with(Py_TYPE(peek(1)));
+      return ended_ ? void() : record_context_enter(peek(1));
     case Op::kFORMAT_VALUE:
       if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
         abort(AbortReason::UnknownRead, "an object is formatted");

@@ -60,8 +60,6 @@ class Recorder : public interp::Observer {
   // stop_again().
   const interp::StackState* stopped() const { return stopped_ ? &*stopped_ : nullptr; }
   Stop stop_again() const { return {number_ - 1, *abort_}; }
-  // The number of the instruction that entered the outermost scope of torch's state that is still open; -1: none is.
-  int64_t open_scope() const { return scopes_.empty() ? -1 : scopes_.front(); }
   // Instructions of the outermost activation that were begun.
   int64_t number() const { return number_; }
   // How many of the frames that the trace began in are still there.
@@ -215,7 +213,6 @@ class Recorder : public interp::Observer {
   std::unordered_map<PyObject*, Followed> followed_;
   std::optional<Item> awaited_;
   py::Frame* awaiting_ = nullptr;
-  std::vector<int64_t> scopes_;
   std::vector<bool> read_slots_;
   std::vector<bool> written_slots_;
   std::optional<interp::StackState> stopped_;

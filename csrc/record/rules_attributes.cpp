@@ -63,6 +63,10 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
     return abort(AbortReason::UnknownRead, "a class");
   }
   if (source::is_tensor(object)) {
+    int tensor = graph_.node_of(object);
+    if (tensor >= 0 && is_one_of(name, {"grad"})) {
+      graph_.read(tensor, Kind::Gradient, nullptr, 0, tensor::grad_of(object));
+    }
     if (_PyType_Lookup(type, name) == nullptr) {
       bool known = true;
       int node = graph_.node_of(object);

@@ -66,13 +66,6 @@ bool Recorder::tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs)
   if (!told) {
     abort(AbortReason::UnsupportedTorch, take_error_text());
   }
-  // Where the scopes that are open were entered: a trace must not end inside one.
-  Ref<> scopes = steal(PyObject_GetAttrString(tracer_, "scopes"));
-  Py_ssize_t open = scopes ? PyObject_Length(scopes.get()) : -1;
-  PyErr_Clear();
-  if (open >= 0) {
-    scopes_.resize(static_cast<size_t>(open), number_ - 1);
-  }
   return static_cast<bool>(told);
 }
 
@@ -103,7 +96,10 @@ void Recorder::record_context_enter(PyObject* manager) {
     return;
   }
   Ref<> args = steal(PyTuple_Pack(1, manager));
-  if (args && !graph_.is_outside(manager) && tell_tracer(enter, args.get(), Py_None)) {
+  if (graph_.is_outside(manager)) {
+    return abort(AbortReason::UnsupportedTorch, "a scope of torch's state that was made outside");
+  }
+  if (args && tell_tracer(enter, args.get(), Py_None)) {
     opaque_ = true;
   }
 }
@@ -118,8 +114,9 @@ void Recorder::record_context_exit(PyObject* exit) {
 // What is in *args of a module's call has no name of its own: it takes that of the parameter of `forward`.
 void Recorder::name_arguments() {
   PyCodeObject* code = position_.frame->f_code;
-  PyCodeObject* start = start_->frames()[0].code;
-  if (arguments_named_ || reinterpret_cast<PyObject*>(start) != module_call || code->co_filename == start->co_filename) {
+  const FrameSlots& outermost = start_->frames().front();
+  if (arguments_named_ || reinterpret_cast<PyObject*>(outermost.code) != module_call || outermost.offset != 0 ||
+      code->co_filename == outermost.code->co_filename) {
     return;
   }
   arguments_named_ = true;

@@ -88,7 +88,11 @@ bool Session::run() {
   recorder_.journal().roll_back();
   start_.restore_generators();
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
+  // end() -> whether the graph changes tensors that came from outside
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  if (ended.get() == Py_True) {
+    storages_ = tensor::group_by_storage(input_tensors_);
+  }
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
@@ -113,7 +117,7 @@ void Session::end_by_exception() {
 }
 
 std::optional<exits::ExitProgram> Session::write_exit() {
-  if ((recorder_.aborted() && recorder_.stopped() == nullptr) || recorder_.open_scope() >= 0) {
+  if (recorder_.aborted() && recorder_.stopped() == nullptr) {
     return std::nullopt;
   }
   auto output_of = [&](PyObject* tensor) {
@@ -157,22 +161,12 @@ std::optional<exits::ExitProgram> Session::write_exit() {
 }
 
 std::optional<Recorder::Stop> Session::again() const {
-  if (recorder_.open_scope() >= 0) {
-    Abort reason = recorder_.aborted() ? *recorder_.aborted() : Abort{AbortReason::UnsupportedTorch, "?", "an open scope"};
-    return Recorder::Stop{recorder_.open_scope(), std::move(reason)};
-  }
   bool again = recorder_.aborted() && recorder_.stopped() == nullptr && recorder_.number() > 0;
   return again ? std::optional(recorder_.stop_again()) : std::nullopt;
 }
 
 bool Session::has_operations() const {
   Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "has_operations", nullptr));
-  PyErr_Clear();
-  return !answer || answer.get() == Py_True;
-}
-
-bool Session::mutates_inputs() const {
-  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "mutates_inputs", nullptr));
   PyErr_Clear();
   return !answer || answer.get() == Py_True;
 }
@@ -192,6 +186,7 @@ bool Session::add_input(PyObject* tensor) {
   int node = recorder_.graph().node_of(tensor);
   if (node >= 0) {
     inputs_.push_back(node);
+    input_tensors_.push_back(tensor);
   }
   return node >= 0;
 }

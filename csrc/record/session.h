@@ -25,13 +25,13 @@ class Session {
   std::optional<Recorder::Stop> again() const;
   // Whether torch was called at all.
   bool has_operations() const;
-  // Whether the graph changes tensors that came from outside.
-  bool mutates_inputs() const;
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
 
   const std::vector<int>& inputs() const { return inputs_; }
+  // Which of the inputs share memory, if the graph changes any of them; empty if not.
+  const std::vector<int>& storages() const { return storages_; }
   guard::GuardList take_guards() { return recorder_.graph().take(); }
 
   // For the tracer: watches the metadata of a tensor from outside. Its name; null if it has no source.
@@ -55,6 +55,8 @@ class Session {
   std::optional<Abort> abort_;
   Ref<> interruption_;  // an exception that no eager run would raise again
   std::vector<int> inputs_;
+  std::vector<PyObject*> input_tensors_;  // kept by the read graph
+  std::vector<int> storages_;
 };
 
 // The function mode's type, added to the module. False with an exception set.

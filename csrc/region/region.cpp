@@ -14,26 +14,25 @@ namespace {
 constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
 
-std::vector<int> group_inputs(const Region& region) {
+bool fits_storages(const Region& region) {
+  if (region.storages.empty()) {
+    return true;
+  }
   const std::vector<PyObject*>& nodes = region.checker.slots();
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(nodes[node]);
   }
-  return tensor::group_by_storage(inputs);
-}
-
-bool fits_storages(const Region& region) {
-  return region.storages.empty() || region.storages == group_inputs(region);
+  return tensor::group_by_storage(inputs) == region.storages;
 }
 
 std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* slots) {
   return guard::explain(region.guards, failed, slots, region.checker.slots());
 }
 
-// The instruction is most likely to raise an exception of the program when it runs for real.
-bool raises(AbortReason reason) {
-  return reason == AbortReason::UserException || reason == AbortReason::TorchException;
+// The program raises an exception, now that its instruction runs for real.
+bool is_of_program(const Abort& abort) {
+  return abort.reason == AbortReason::UserException || abort.reason == AbortReason::TorchException;
 }
 
 PyObject* code_of(PyObject* function) {
@@ -207,10 +206,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     Py_ssize_t failed = region->checker.check(region->guards, slots.data());
     if (failed >= 0) {
       last_miss_ = explain(*region, failed, slots.data());
-    } else {
-      if (region->changes_inputs) {
-        region->storages = group_inputs(*region);
-      }
+    } else if (fits_storages(*region)) {
       point.regions.push_back(region);
       return region;
     }
@@ -247,7 +243,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     }
   }
   point.conduct = Conduct::Step;
-  if (stop && fullgraph_ && !raises(stop->reason.reason)) {
+  if (stop && fullgraph_ && !is_of_program(stop->reason)) {
     tell("error", stop->reason.describe());
   }
   return nullptr;
@@ -256,7 +252,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
 std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region) {
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
-  if (breaks && fullgraph_ && !raises(abort->reason)) {
+  if (breaks && fullgraph_ && !is_of_program(*abort)) {
     tell("error", abort->describe());
     return nullptr;
   }
@@ -285,9 +281,11 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->exit = std::move(*exit);
   region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
+  region->storages = session.storages();
   region->guards = session.take_guards();
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
+    region->state.restore();  // a backend may run the graph's nodes when it compiles
     if (region->graph && PyUnicode_Check(region->graph.get())) {
       const char* text = PyUnicode_AsUTF8(region->graph.get());
       point.conduct = Conduct::Native;

@@ -41,8 +41,7 @@ struct Region {
   Ref<> graph;              // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;     // nodes whose objects the exit needs, by the numbers that it has for them
-  bool changes_inputs = false;
-  std::vector<int> storages;  // if it does: which of them share memory (tensor::group_by_storage)
+  std::vector<int> storages;  // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 };
 
 // What the Python side is asked for (alternator/recording.py).
