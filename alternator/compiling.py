@@ -109,16 +109,14 @@ def capture(fn, backend, fullgraph):
     return captured
 
 
-class CompiledModule(torch.nn.Module):
+@_capture.forward_calls
+class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
 
     def __init__(self, module, backend, fullgraph):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
         object.__setattr__(self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph))
-
-    def __call__(self, *args, **kwargs):
-        return self._captured_call(*args, **kwargs)
 
     def __getattr__(self, name):
         if name == "_orig_mod":

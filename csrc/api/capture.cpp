@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "api/forwarder.h"
 #include "record/arguments.h"
 #include "record/fault.h"
 #include "record/purity.h"
@@ -21,15 +22,21 @@ struct CapturedObject {
   PyObject* dict;
   PyObject* weakrefs;
   vectorcallfunc vectorcall;
-  std::shared_ptr<region::Captured>* captured;
+  region::Captured* captured;
 };
 
 CapturedObject* cast(PyObject* object) { return reinterpret_cast<CapturedObject*>(object); }
 
+// The garbage collector has taken it apart.
+PyObject* refuse_call() {
+  PyErr_SetString(PyExc_RuntimeError, "alternator: there is nothing to call");
+  return nullptr;
+}
+
 PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+  Ref<> held = share(self);  // and with it what it owns
   Ref<> function = share(cast(self)->function);
-  std::shared_ptr<region::Captured> captured = *cast(self)->captured;
-  return captured->call(function.get(), arguments, nargsf, kwnames);
+  return function ? cast(self)->captured->call(function.get(), arguments, nargsf, kwnames) : refuse_call();
 }
 
 // Captured(fn, begin, finish, report, fullgraph, limit)
@@ -44,8 +51,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     cast(self)->function = Py_NewRef(function);
     cast(self)->vectorcall = call;
     region::Frontend frontend{share(begin), share(finish), share(report)};
-    cast(self)->captured = new std::shared_ptr<region::Captured>(
-        std::make_shared<region::Captured>(std::move(frontend), fullgraph, limit));
+    cast(self)->captured = new region::Captured(std::move(frontend), fullgraph, limit);
   }
   return self;
 }
@@ -54,12 +60,15 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->function);
   Py_VISIT(cast(self)->dict);
-  return 0;
+  return cast(self)->captured ? cast(self)->captured->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* self) {
   Py_CLEAR(cast(self)->function);
   Py_CLEAR(cast(self)->dict);
+  if (cast(self)->captured != nullptr) {
+    cast(self)->captured->close();
+  }
   return 0;
 }
 
@@ -80,14 +89,14 @@ PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
 }
 
 PyObject* reset(PyObject* self, PyObject*) {
-  (*cast(self)->captured)->clear();
+  cast(self)->captured->clear();
   Py_RETURN_NONE;
 }
 
 // regions(): for each region its guards as rows (kind, expectation, None, key, index, text).
 PyObject* regions(PyObject* self, PyObject*) {
   Ref<> list = steal(PyList_New(0));
-  for (const std::shared_ptr<region::Region>& region : (*cast(self)->captured)->regions()) {
+  for (const std::shared_ptr<region::Region>& region : cast(self)->captured->regions()) {
     Ref<> rows = region::describe_guards(region->guards, nullptr);
     if (!rows || PyList_Append(list.get(), rows.get()) < 0) {
       return nullptr;
@@ -99,14 +108,14 @@ PyObject* regions(PyObject* self, PyObject*) {
 // inspect(*args, **kwargs): what the guards say of such a call, and the objects that they look at, without making it.
 PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames) {
   Ref<> function = share(cast(self)->function);
-  std::shared_ptr<region::Captured> captured = *cast(self)->captured;
-  return captured->inspect(function.get(), arguments, static_cast<size_t>(count), kwnames);
+  auto given = static_cast<size_t>(count);
+  return function ? cast(self)->captured->inspect(function.get(), arguments, given, kwnames) : refuse_call();
 }
 
 // counts(): for each region how its guards are checked.
 PyObject* counts(PyObject* self, PyObject*) {
   Ref<> list = steal(PyList_New(0));
-  for (const std::shared_ptr<region::Region>& region : (*cast(self)->captured)->regions()) {
+  for (const std::shared_ptr<region::Region>& region : cast(self)->captured->regions()) {
     guard::Checker::Counts counts = region->checker.counts();
     Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(), "lists",
                                     counts.lists, "words", counts.words, "walked", counts.walked, "hits", counts.hits,
@@ -119,7 +128,7 @@ PyObject* counts(PyObject* self, PyObject*) {
 }
 
 PyObject* last_miss(PyObject* self, PyObject*) {
-  return PyUnicode_FromString((*cast(self)->captured)->last_miss().c_str());
+  return PyUnicode_FromString(cast(self)->captured->last_miss().c_str());
 }
 
 PyMemberDef members[] = {
@@ -317,7 +326,8 @@ PyMODINIT_FUNC PyInit__capture() {
   Ref<> type = module ? steal(PyType_FromSpec(&api::spec)) : nullptr;
   Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
   if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
-      PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get())) {
+      PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get()) ||
+      !api::add_forwarder(module.get())) {
     return nullptr;
   }
   return module.release();

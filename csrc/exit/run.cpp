@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ref_list.h"
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/iterator.h"
@@ -12,9 +13,8 @@ namespace {
 
 class Runner {
  public:
-  Runner(const ExitProgram& program, const ExitInput& input) : program_(program), input_(input) {
-    made_.reserve(program.steps.size());
-  }
+  Runner(const ExitProgram& program, const ExitInput& input)
+      : program_(program), input_(input), made_(program.steps.size()) {}
 
   // False with an exception set.
   bool make_values() {
@@ -23,7 +23,7 @@ class Runner {
       if (!value && step.kind != StepKind::Slot) {  // a local may be unbound
         return false;
       }
-      made_.push_back(std::move(value));
+      made_.add(std::move(value));
     }
     return true;
   }
@@ -35,7 +35,7 @@ class Runner {
     }
     return true;
   }
-  PyObject* at(int step) const { return step >= 0 ? made_[step].get() : nullptr; }
+  PyObject* at(int step) const { return step >= 0 ? made_[step] : nullptr; }
 
  private:
   PyObject* part(const Step& step, size_t index) const { return at(step.parts[index]); }
@@ -62,7 +62,7 @@ class Runner {
 
   const ExitProgram& program_;
   const ExitInput& input_;
-  std::vector<Ref<>> made_;
+  RefList<32> made_;
 };
 
 int set_item(py::BodyKind kind, PyObject* dict, PyObject* key, PyObject* value) {
@@ -145,7 +145,7 @@ Ref<> Runner::make_generator(const Step& step) const {
 }
 
 bool Runner::fill(const Step& step) {
-  PyObject* target = made_[step.index].get();
+  PyObject* target = made_[step.index];
   switch (step.kind) {
     case StepKind::FillList:
       for (int one : step.parts) {

@@ -61,6 +61,7 @@ int ReadGraph::add_constant(PyObject* object, std::string name) {
     return node;
   }
   node = add_node(object, std::move(name));
+  constants_.insert(node);
   list_.constants.push_back({node, source::Pin::to(object),
                              py::keeps_its_class(object) ? guard::TypePin() : guard::TypePin::to(Py_TYPE(object))});
   return node;

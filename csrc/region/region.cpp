@@ -1,11 +1,13 @@
 #include "region/region.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "py/generator.h"
 #include "py/instance.h"
 #include "record/fault.h"
 #include "record/session.h"
+#include "region/call_objects.h"
 #include "region/stepper.h"
 
 namespace alternator::region {
@@ -70,8 +72,13 @@ void empty_generators(const interp::StackState& state) {
 PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   PyObject* code = code_of(function);
   if (code == nullptr || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags) ||
-      record::Session::current() != nullptr) {
+      record::Session::current() != nullptr || !frontend_.begin) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
+  }
+  if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) && !inspecting_) {
+    if (Ref<> result = answer(reinterpret_cast<PyFunctionObject*>(function), arguments); result || !looked_) {
+      return result.release();
+    }
   }
   target_ = share(code);
   interp::acquire_hook();
@@ -79,6 +86,8 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
   PyObject* result = PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   interp::thread_mode.taker = outer;
   interp::release_hook();
+  looked_ = false;  // a frame that is traced is not taken
+  found_ = nullptr;
   return result;
 }
 
@@ -106,6 +115,29 @@ Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots) {
   return answer;
 }
 
+int Captured::traverse(visitproc visit, void* arg) const {
+  for (const Ref<>* part : {&frontend_.begin, &frontend_.finish, &frontend_.report, &target_}) {
+    Py_VISIT(part->get());
+  }
+  for (const auto& [key, point] : points_) {
+    for (const std::shared_ptr<Region>& region : point->regions) {
+      Py_VISIT(region->graph.get());
+    }
+  }
+  return 0;
+}
+
+void Captured::close() {
+  Frontend frontend = std::move(frontend_);
+  clear();
+}
+
+void Captured::clear() {
+  entry_ = nullptr;
+  auto points = std::move(points_);
+  points_.clear();
+}
+
 bool Captured::wants(const py::Frame* frame) const {
   return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
 }
@@ -125,13 +157,19 @@ bool Captured::tell(const char* kind, const std::string& text) {
 
 // ---- Points --------------------------------------------------------------------------------------------------------
 
-std::shared_ptr<Point> Captured::entry_point(const py::Frame* frame) {
-  auto [found, is_new] = points_.try_emplace(Key{frame->f_code, nullptr, frame->f_globals});
-  if (is_new) {
-    found->second = std::make_shared<Point>();
-    codes_.push_back(Ref<PyCodeObject>::share(frame->f_code));
+const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
+  const void* code = function->func_code;
+  if (entry_ == nullptr || entry_code_ != code || entry_globals_ != function->func_globals) {
+    auto [found, is_new] = points_.try_emplace(Key{code, nullptr, function->func_globals});
+    if (is_new) {
+      found->second = std::make_shared<Point>();
+      codes_.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(function->func_code)));
+    }
+    entry_ = found->second;
+    entry_code_ = code;
+    entry_globals_ = function->func_globals;
   }
-  return found->second;
+  return entry_;
 }
 
 std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
@@ -160,7 +198,7 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
 
 std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
   for (size_t i = point.regions.size(); i-- > 0;) {
-    std::shared_ptr<Region> region = point.regions[i];
+    const std::shared_ptr<Region>& region = point.regions[i];
     bool newest = i + 1 == point.regions.size();  // only its reason is of interest; the explanation is not free
     std::string miss;
     if (!region->state.is_current()) {
@@ -176,11 +214,10 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
       }
       continue;
     }
-    if (i + 1 < point.regions.size()) {  // the most recent first
-      point.regions.erase(point.regions.begin() + static_cast<Py_ssize_t>(i));
-      point.regions.push_back(region);
-    }
-    return region;
+    // The most recent first.
+    std::rotate(point.regions.begin() + static_cast<Py_ssize_t>(i),
+                point.regions.begin() + static_cast<Py_ssize_t>(i) + 1, point.regions.end());
+    return point.regions.back();
   }
   return nullptr;
 }
@@ -301,52 +338,13 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
 
 namespace {
 
-// Objects of a call, held while the graph runs: another call may change what the region's slots have, and the program may
-// drop what they point to.
-class HeldObjects {
- public:
-  HeldObjects(const Region& region) : count_(region.inputs.size() + region.exit_nodes.size()) {
-    if (count_ + 1 > kOnStack) {
-      heap_ = std::make_unique<PyObject*[]>(count_ + 1);
-    }
-    PyObject** objects = data();
-    *objects++ = nullptr;  // for PY_VECTORCALL_ARGUMENTS_OFFSET
-    const std::vector<PyObject*>& slots = region.checker.slots();
-    for (const std::vector<int>* nodes : {&region.inputs, &region.exit_nodes}) {
-      for (int node : *nodes) {
-        *objects++ = Py_NewRef(slots[node]);
-      }
-    }
-  }
-  ~HeldObjects() {
-    PyObject** objects = data() + 1;
-    for (size_t i = 0; i < count_; ++i) {
-      Py_DECREF(objects[i]);
-    }
-  }
-  HeldObjects(const HeldObjects&) = delete;
-  HeldObjects& operator=(const HeldObjects&) = delete;
-
-  PyObject** inputs() { return data() + 1; }
-  PyObject** of_exit(const Region& region) { return inputs() + region.inputs.size(); }
-
- private:
-  static constexpr size_t kOnStack = 256;
-  PyObject** data() { return heap_ ? heap_.get() : stack_; }
-
-  size_t count_;
-  PyObject* stack_[kOnStack];
-  std::unique_ptr<PyObject*[]> heap_;
-};
-
 // Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
 // exception set.
 Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
-  HeldObjects held(region);
+  CallObjects objects(region);
   Ref<> outputs;
   if (region.graph) {
-    outputs = steal(PyObject_Vectorcall(region.graph.get(), held.inputs(),
-                                        region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    outputs = steal(PyObject_Vectorcall(region.graph.get(), objects.inputs(), region.inputs.size(), nullptr));
     if (!outputs) {
       // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
       PyObject *type, *value, *traceback;
@@ -359,7 +357,7 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
   if (region.changes_state) {
     region.state_after.restore();
   }
-  return exits::run_exit(region.exit, {held.of_exit(region), slots, outputs.get()}, next);
+  return exits::run_exit(region.exit, {objects.of_exit(region), slots, outputs.get()}, next);
 }
 
 }  // namespace
@@ -384,25 +382,45 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
   return rows;
 }
 
+Ref<> Captured::answer(PyFunctionObject* function, PyObject* const* arguments) {
+  interp::Unobserved native;
+  py::ThreadState* ts = py::current_thread();
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  EntrySlots slots(ts, function, arguments, code->co_argcount);
+  const std::shared_ptr<Point>& point = entry_point(function);
+  if (point->regions.empty() || py::is_traced(ts) || tensor::has_modes()) {
+    looked_ = true;
+    return nullptr;
+  }
+  std::shared_ptr<Region> region = find(*point, slots.data());
+  looked_ = region == nullptr || !region->exit.frames.empty();
+  if (looked_) {
+    found_ = std::move(region);
+    return nullptr;
+  }
+  return run_region(*region, slots.data(), nullptr);
+}
+
 PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   interp::Unobserved native;
   if (tensor::has_modes()) {
     return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
   }
-  std::shared_ptr<Point> shared = entry_point(frame);
+  std::shared_ptr<Point> shared = entry_point(frame->f_func);
   Point& point = *shared;
+  bool looked = std::exchange(looked_, false);
+  std::shared_ptr<Region> region = std::move(found_);
   if (point.conduct == Conduct::Native && point.regions.empty() && !inspecting_) {
     return py::run_in_default_loop(ts, frame, 0);
   }
-  // The slots as record/start.h lays them out.
-  int locals = frame->f_code->co_nlocalsplus;
-  std::vector<PyObject*> slots(frame->localsplus, frame->localsplus + locals);
-  slots.insert(slots.end(), {reinterpret_cast<PyObject*>(frame->f_func), nullptr, nullptr, py::handled_exception(ts)});
+  EntrySlots slots(ts, frame->f_func, frame->localsplus, frame->f_code->co_nlocalsplus);
   if (inspecting_) {
     inspecting_ = false;
     return inspect_point(point, slots.data()).release();
   }
-  std::shared_ptr<Region> region = find(point, slots.data());
+  if (!looked) {
+    region = find(point, slots.data());
+  }
   if (region != nullptr && region->exit.frames.empty()) {
     return run_region(*region, slots.data(), nullptr).release();
   }

@@ -81,19 +81,26 @@ class Captured : public interp::FrameTaker {
   bool wants(const py::Frame* frame) const override;
   PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
 
+  // For the garbage collector: what it may call, what its graphs are.
+  int traverse(visitproc visit, void* arg) const;
+  // Forgets everything, for good: it calls its function natively from then on.
+  void close();
+
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;
-  void clear() { points_.clear(); }
+  void clear();
   // Why the most recent region did not fit, the last time that none did.
   const std::string& last_miss() const { return last_miss_; }
 
  private:
   using Key = std::vector<const void*>;
   std::shared_ptr<Point> point_of(const interp::StackState& state);
-  std::shared_ptr<Point> entry_point(const py::Frame* frame);
+  const std::shared_ptr<Point>& entry_point(PyFunctionObject* function);
 
   Ref<> inspect_point(const Point& point, PyObject* const* slots);
 
+  // Answers a call without a frame, if a region fits that returns. Null: an exception is set, or a frame is needed (looked_).
+  Ref<> answer(PyFunctionObject* function, PyObject* const* arguments);
   // The region whose guards hold, its checker's slots filled; null if there is none.
   std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
   // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
@@ -108,8 +115,13 @@ class Captured : public interp::FrameTaker {
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
-  bool inspecting_ = false;  // the frame that is waited for is not to be run
-  Ref<> target_;  // the code whose frame is waited for
+  bool inspecting_ = false;        // the frame that is waited for is not to be run
+  Ref<> target_;                  // the code whose frame is waited for
+  bool looked_ = false;           // for a region that fits the arguments of that frame:
+  std::shared_ptr<Region> found_; // this one, or none
+  const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
+  const void* entry_globals_ = nullptr;
+  std::shared_ptr<Point> entry_;  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
   std::vector<Ref<PyCodeObject>> codes_;  // of the keys: their addresses must stay theirs
   std::string last_miss_;

@@ -104,7 +104,9 @@ PyObject* grad_of(PyObject* tensor) {
 }
 
 bool has_modes() {
-  return at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::impl::TorchDispatchModeTLS::any_modes_set();
+  using Functions = at::impl::PythonTorchFunctionTLS;
+  return Functions::stack_len() > 0 || Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
+         c10::impl::TorchDispatchModeTLS::any_modes_set();
 }
 
 namespace {

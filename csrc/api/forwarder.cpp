@@ -1,0 +1,93 @@
+#include "api/forwarder.h"
+
+#include <structmember.h>
+
+namespace alternator::api {
+namespace {
+
+struct Forwarder {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* target;
+};
+
+Forwarder* cast(PyObject* object) { return reinterpret_cast<Forwarder*>(object); }
+
+PyTypeObject* forwarder_type = nullptr;
+
+PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+  Ref<> target = share(cast(self)->target);
+  if (!target) {
+    PyErr_SetString(PyExc_RuntimeError, "alternator: there is nothing to call");
+    return nullptr;
+  }
+  return PyObject_Vectorcall(target.get(), arguments, nargsf, kwnames);
+}
+
+PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self != nullptr) {
+    cast(self)->vectorcall = call;
+  }
+  return self;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(cast(self)->target);
+  return 0;
+}
+
+int clear(PyObject* self) {
+  Py_CLEAR(cast(self)->target);
+  return 0;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef members[] = {
+    {"_captured_call", T_OBJECT, offsetof(Forwarder, target), 0, "what is called"},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Forwarder, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>("An object that passes its calls on to its _captured_call.")},
+    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_members, members},
+    {0, nullptr},
+};
+PyType_Spec spec = {"alternator._capture.Forwarder", sizeof(Forwarder), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+// forward_calls(cls): a class that Python makes does not take the fast way of calling over from its base; this class
+// does not mean to call anything else.
+PyObject* forward_calls(PyObject*, PyObject* type) {
+  auto* cls = reinterpret_cast<PyTypeObject*>(type);
+  if (!PyType_Check(type) || !PyType_IsSubtype(cls, forwarder_type) || cls->tp_call != PyVectorcall_Call) {
+    PyErr_SetString(PyExc_TypeError, "forward_calls() takes a subclass of Forwarder without a __call__ of its own");
+    return nullptr;
+  }
+  cls->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  return Py_NewRef(type);
+}
+PyMethodDef method = {"forward_calls", forward_calls, METH_O, nullptr};
+
+}  // namespace
+
+bool add_forwarder(PyObject* module) {
+  forwarder_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  Ref<> function = forwarder_type ? steal(PyCFunction_New(&method, nullptr)) : nullptr;
+  return function && PyModule_AddObjectRef(module, "Forwarder", reinterpret_cast<PyObject*>(forwarder_type)) == 0 &&
+         PyModule_AddObjectRef(module, "forward_calls", function.get()) == 0;
+}
+
+}  // namespace alternator::api

@@ -1,0 +1,54 @@
+// The objects of one call, put together without allocating anything in the ordinary case.
+#pragma once
+
+#include "base/ref_list.h"
+#include "py/frame.h"
+#include "region/region.h"
+
+namespace alternator::region {
+
+// The slots of a function that has not begun (record/start.h), borrowed.
+class EntrySlots {
+ public:
+  EntrySlots(py::ThreadState* ts, PyFunctionObject* function, PyObject* const* locals, int bound)
+      : count_(reinterpret_cast<PyCodeObject*>(function->func_code)->co_nlocalsplus),
+        heap_(count_ + 4 > kOnStack ? new PyObject*[count_ + 4] : nullptr) {
+    PyObject** slots = data();
+    std::copy(locals, locals + bound, slots);
+    std::fill(slots + bound, slots + count_, nullptr);
+    slots += count_;
+    *slots++ = reinterpret_cast<PyObject*>(function);
+    *slots++ = nullptr;
+    *slots++ = nullptr;
+    *slots++ = py::handled_exception(ts);
+  }
+  PyObject** data() { return heap_ ? heap_.get() : stack_; }
+
+ private:
+  static constexpr int kOnStack = 64;
+  int count_;
+  std::unique_ptr<PyObject*[]> heap_;
+  PyObject* stack_[kOnStack];
+};
+
+// What a region needs of a call while its graph runs, held: another call may change what the region's slots have, and the
+// program may drop what they point to. The graph's inputs, then what the exit needs.
+class CallObjects {
+ public:
+  explicit CallObjects(const Region& region) : objects_(region.inputs.size() + region.exit_nodes.size()) {
+    const std::vector<PyObject*>& nodes = region.checker.slots();
+    for (int node : region.inputs) {
+      objects_.add(share(nodes[node]));
+    }
+    for (int node : region.exit_nodes) {
+      objects_.add(share(nodes[node]));
+    }
+  }
+  PyObject* const* inputs() const { return objects_.data(); }
+  PyObject* const* of_exit(const Region& region) const { return objects_.data() + region.inputs.size(); }
+
+ private:
+  RefList<256> objects_;
+};
+
+}  // namespace alternator::region
