@@ -75,6 +75,7 @@ class GraphWriter:
     def __init__(self):
         self.graph = torch.fx.Graph()
         self.placeholders = []
+        self.targets = set()  # of the placeholders
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
         self.named = set()  # nodes that have the name of a variable
@@ -107,7 +108,13 @@ class GraphWriter:
 
     def add_placeholder(self, name, tensor, fake):
         """Make an input; `name` is its source."""
-        node = self.make_node("placeholder", ILLEGAL.sub("_", name), (), {})
+        target = wanted = ILLEGAL.sub("_", name)
+        number = 0
+        while target in self.targets:  # two sources may read alike: variables of two frames
+            number += 1
+            target = f"{wanted}_{number}"
+        self.targets.add(target)
+        node = self.make_node("placeholder", target, (), {})
         self.placeholders.append(node)
         object.__setattr__(node, "_dynamo_source", InputSource(name))
         # A tensor that a module holds stays where it is from call to call.

@@ -2,6 +2,7 @@
 
 #include "py/generator.h"
 #include "py/instance.h"
+#include "py/liveness.h"
 #include "py/members.h"
 
 namespace alternator::exits {
@@ -74,7 +75,7 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
     // A generator's frame may stand elsewhere than at the start.
     PyObject* generator = state.frames[i].generator.object();
     int number = generator ? around_.frame_of_generator(generator) : static_cast<int>(i);
-    if (!add_frame(state.frames[i], number)) {
+    if (!add_frame(state.frames[i], number, i + 1 < state.frames.size())) {
       return std::nullopt;
     }
   }
@@ -84,7 +85,7 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
   return std::move(program_);
 }
 
-bool ExitWriter::add_frame(const interp::FrameState& frame, int number) {
+bool ExitWriter::add_frame(const interp::FrameState& frame, int number, bool inside) {
   FrameRecipe recipe;
   recipe.code = frame.code.clone();
   recipe.offset = frame.offset;
@@ -100,11 +101,18 @@ bool ExitWriter::add_frame(const interp::FrameState& frame, int number) {
       !add_to(&recipe.handled, frame.handled.get())) {
     return false;
   }
+  py::Liveness liveness(frame.code.get());
   int index = 0;
   for (const auto& [from, to] : {std::pair{&frame.locals, &recipe.locals}, std::pair{&frame.stack, &recipe.stack}}) {
     for (const Ref<>& value : *from) {
       to->push_back(-1);
-      if (!add_position(number, index++, value.get(), &to->back())) {
+      bool is_local = to == &recipe.locals;
+      int position = index++;
+      if (is_local && value && source::is_tensor(value.get()) && !liveness.is_live(position, frame.offset, inside) &&
+          made_.count(value.get()) == 0 && !around_.outside(value.get())) {
+        continue;  // a tensor that nobody will read: the graph need not give it out
+      }
+      if (!add_position(number, position, value.get(), &to->back())) {
         return false;
       }
     }

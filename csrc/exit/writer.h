@@ -69,7 +69,8 @@ class ExitWriter {
   bool fill_attributes(PyObject* value, int index);
   bool emit_fill(Step step);
 
-  bool add_frame(const interp::FrameState& frame, int number);
+  // `inside`: an instruction of the frame is in progress.
+  bool add_frame(const interp::FrameState& frame, int number, bool inside);
   // The step for a local or stack position of a frame; -1: nothing is there. False if it cannot be rebuilt.
   bool add_position(int frame, int index, PyObject* value, int* step);
   bool add_effects();

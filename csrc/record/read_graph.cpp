@@ -28,6 +28,7 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
         return parent.substr(0, parent.size() - dict.size()) + "." + text_of(key);
       }
       return parent + (PyUnicode_Check(key) ? "['" + text_of(key) + "']" : "[" + text_of(key) + "]");
+    case Kind::IteratorItem:
     case Kind::SequenceItem: return parent + "[" + std::to_string(index) + "]";
     case Kind::CellContents: return parent;
     case Kind::Gradient: return parent + ".grad";

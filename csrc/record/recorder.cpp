@@ -210,7 +210,9 @@ Verdict Recorder::before_instruction(const Position& position) {
     ended_ = true;
   } else {
     use_operands(op, oparg);
-    record(op, oparg);
+    if (!ended_) {
+      record(op, oparg);
+    }
     if (!ended_ && depth_ == 1) {
       follow_frames(op, oparg);
     }

@@ -36,6 +36,13 @@ class Recorder : public interp::Observer {
     written_slots_.resize(start->size());
   }
 
+  // Slots with numbers that a trace must not rely on: their use is a break.
+  void set_varying(const std::vector<int>& slots) {
+    varying_.resize(start_->size());
+    for (int slot : slots) {
+      varying_[slot] = true;
+    }
+  }
   // Who is told of calls that set torch's state: note(function, args, kwargs) of alternator/recording.py. Borrowed.
   void set_tracer(PyObject* tracer) { tracer_ = tracer; }
   // The code that every call of a torch.nn.Module passes through. Set once.
@@ -215,6 +222,7 @@ class Recorder : public interp::Observer {
   py::Frame* awaiting_ = nullptr;
   std::vector<bool> read_slots_;
   std::vector<bool> written_slots_;
+  std::vector<bool> varying_;
   std::optional<interp::StackState> stopped_;
   interp::Position position_{};
   ReadGraph graph_;

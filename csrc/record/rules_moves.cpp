@@ -14,6 +14,9 @@ void Recorder::use(PyObject* value) {
   if (slot < 0 || read_slots_[slot]) {
     return;
   }
+  if (!varying_.empty() && varying_[slot]) {
+    return abort(AbortReason::VaryingNumber, start_->name_of(slot));
+  }
   read_slots_[slot] = true;
   Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
   graph_.read_local(slot, name.get(), start_->at(slot));

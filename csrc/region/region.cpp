@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
+constexpr int kMaximumMisses = 2;
 
 bool fits_storages(const Region& region) {
   if (region.storages.empty()) {
@@ -42,6 +43,28 @@ PyObject* code_of(PyObject* function) {
     function = PyMethod_GET_FUNCTION(function);
   }
   return PyFunction_Check(function) ? PyFunction_GET_CODE(function) : nullptr;
+}
+
+// A number that the guards compare was another one.
+void note_miss(Point* point, const Region& region, Py_ssize_t failed) {
+  if (failed < static_cast<Py_ssize_t>(region.guards.guards.size())) {
+    const guard::Guard& guard = region.guards.guards[failed];
+    if (guard.kind == guard::Kind::Local && guard.expect == guard::Expect::Value &&
+        (PyLong_CheckExact(guard.value.get()) || PyFloat_CheckExact(guard.value.get()))) {
+      ++point->misses[static_cast<int>(guard.index)];
+    }
+  }
+}
+
+// The numbers that are not worth another region. At the start of a function every value is: it may be one of a few.
+std::vector<int> varying_slots(const Point& point, const interp::StackState& state) {
+  std::vector<int> slots;
+  for (const auto& [slot, count] : point.misses) {
+    if (count >= kMaximumMisses && state.frames.back().offset != 0) {
+      slots.push_back(slot);
+    }
+  }
+  return slots;
 }
 
 // The state of a function that has not begun.
@@ -205,6 +228,9 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
       miss = "torch's global state (grad mode, autocast, default dtype ..) is another one";
     } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
       miss = newest ? explain(*region, failed, slots) : "?";
+      if (newest) {
+        note_miss(&point, *region, failed);
+      }
     } else if (!fits_storages(*region)) {
       miss = "tensors of a graph that changes some of them share memory in another way";
     }
@@ -260,6 +286,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     auto region = std::make_shared<Region>();
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
+    session.recorder().set_varying(varying_slots(point, state));
     bool began = session.run();
     region->state_after = tensor::GlobalState::capture();
     region->changes_state = !region->state.is_current();
@@ -272,6 +299,10 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       return nullptr;  // another time
     }
     stop = session.again();
+    if (!stop && session.aborted() && session.aborted()->reason == AbortReason::UnsupportedResult) {
+      // Something cannot be rebuilt at the exit: somewhere in front of it, it does not exist yet.
+      stop = record::Recorder::Stop{session.recorder().number() / 2, *session.aborted()};
+    }
     if (!stop) {
       return finish_trace(point, session, std::move(region));
     }

@@ -62,6 +62,7 @@ enum class Conduct : uint8_t {
 struct Point {
   Conduct conduct = Conduct::Capture;
   int empty_traces = 0;
+  std::map<int, int> misses;  // slots whose number was another one: how often no region fitted for that reason
   std::vector<std::shared_ptr<Region>> regions;
 };
 
