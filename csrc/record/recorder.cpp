@@ -377,9 +377,13 @@ void Recorder::record(Op op, int oparg) {
     case Op::kCOMPARE_OP: return record_comparison(peek(2), peek(1));
     case Op::kIS_OP: return record_identity(peek(2), peek(1));
     case Op::kCONTAINS_OP: return record_membership(peek(1), peek(2));
+    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
+      if (source::is_tensor(peek(1)) && record_tensor_assert()) {
+        return;
+      }
+      [[fallthrough]];
     case Op::kUNARY_NOT:
     case Op::kPOP_JUMP_FORWARD_IF_FALSE:
-    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
     case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
     case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
     case Op::kJUMP_IF_FALSE_OR_POP:

@@ -158,6 +158,8 @@ class Recorder : public interp::Observer {
   void record_deep(PyObject* object, int depth);
   void record_length(PyObject* container);
   void record_truth(PyObject* object);
+  // `assert` of a tensor: checked by the graph. False if the instruction is none.
+  bool record_tensor_assert();
   void record_binary(PyObject* left, PyObject* right, bool in_place);
   void record_comparison(PyObject* left, PyObject* right);
   void record_identity(PyObject* left, PyObject* right);

@@ -69,6 +69,31 @@ bool Recorder::tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs)
   return static_cast<bool>(told);
 }
 
+bool Recorder::record_tensor_assert() {
+  const py::CodeUnit* at = position_.instruction + 1;
+  if (py::canonical(*at) != py::Op::kLOAD_ASSERTION_ERROR) {
+    return false;
+  }
+  Ref<> message = steal(PyUnicode_FromString("assertion error"));
+  if (py::canonical(at[1]) == py::Op::kLOAD_CONST && py::canonical(at[2]) == py::Op::kPRECALL) {
+    PyObject* constant = PyTuple_GET_ITEM(position_.frame->f_code->co_consts, py::oparg_of(at[1]));
+    message = PyUnicode_Check(constant) ? share(constant) : std::move(message);
+  }
+  Ref<> module = steal(PyImport_ImportModule("torch"));
+  Ref<> function = module ? steal(PyObject_GetAttrString(module.get(), "_assert_async")) : nullptr;
+  Ref<> done = function && message
+                   ? steal(PyObject_CallFunctionObjArgs(function.get(), peek(1), message.get(), nullptr))
+                   : nullptr;
+  if (!done) {
+    PyErr_Clear();
+    return ended_;
+  }
+  // The program goes on as if it held.
+  Py_SETREF(position_.stack_top[-1], Py_NewRef(Py_True));
+  opaque_ = false;
+  return true;
+}
+
 void Recorder::record_state_call(PyObject* callable) {
   Ref<> call = describe_call(callable);
   if (!call || call.get() == Py_None) {
