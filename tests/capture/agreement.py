@@ -32,13 +32,17 @@ def same_attributes(a, b) -> bool:
     return not hasattr(a, "__dict__") or same(dict(vars(a)), dict(vars(b)))
 
 
-def outcome(fn, args):
-    """Return the result or the exception with its traceback lines, and the arguments as the call left them."""
+def outcome(fn, args, filename=None):
+    """Return the result or the exception with its traceback lines, and the arguments as the call left them.
+
+    Of the traceback the lines in `filename`, all of them, or else the last one.
+    """
     try:
         return ("returned", fn(*args)), args
     except Exception as error:
-        lines = [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-        return ("raised", type(error).__name__, str(error), lines[-1:]), args
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [(frame.name, frame.lineno) for frame in frames if filename in (None, frame.filename)]
+        return ("raised", type(error).__name__, str(error), lines if filename else lines[-1:]), args
 
 
 class Captured:
