@@ -427,7 +427,9 @@ void Recorder::record(Op op, int oparg) {
       return;
     case Op::kSTORE_FAST:
       return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
-    case Op::kWITH_EXCEPT_START: return record_context_exit(peek(4));
+    case Op::kWITH_EXCEPT_START:
+      record_context_exit(peek(4));
+      return ended_ ? void() : record_call(peek(4), nullptr, 0);
     case Op::kBEFORE_WITH:
       record_with(Py_TYPE(peek(1)));
       return ended_ ? void() : record_context_enter(peek(1));

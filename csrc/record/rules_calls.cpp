@@ -25,18 +25,25 @@ bool is_disabled(PyObject* function) {
   return value == Py_True;
 }
 
-// Takes all items of what it is given, at once.
-bool is_consumer(PyObject* callable) {
-  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
-         callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
-}
-
 // Python code gets the arguments, as they are.
 bool passes_on_to_python(PyObject* callable) {
   static PyObject* const names[] = {PyUnicode_InternFromString("__call__"), PyUnicode_InternFromString("__init__")};
   bool is_class = PyType_Check(callable);
   PyObject* found = _PyType_Lookup(is_class ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable), names[is_class]);
   return found != nullptr && PyFunction_Check(found);
+}
+
+// Calling it runs neither a function that is seen when it begins nor C code that has a row.
+bool is_opaque_callable(PyObject* object) {
+  return PyCallable_Check(object) && !PyFunction_Check(object) && !PyType_Check(object) && !PyCFunction_Check(object) &&
+         !Py_IS_TYPE(object, &PyMethod_Type) && !Py_IS_TYPE(object, &PyMethodDescr_Type) &&
+         !passes_on_to_python(object);
+}
+
+// Takes all items of what it is given, at once.
+bool is_consumer(PyObject* callable) {
+  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
 }
 
 bool is_safe_constructor(PyTypeObject* type) {
@@ -162,6 +169,12 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
   }
   all.insert(all.end(), arguments, arguments + count);
   PyObject* first = all.empty() ? nullptr : all[0];
+  bool calls_back = purity == Purity::Shallow || purity == Purity::Deep || purity == Purity::Update;
+  for (PyObject* argument : all) {
+    if (calls_back && graph_.is_outside(argument) && is_opaque_callable(argument)) {
+      return abort(AbortReason::UnknownCall, describe_callable(argument));  // C code would call what it holds
+    }
+  }
   switch (purity) {
     case Purity::Values:
     case Purity::Torch:

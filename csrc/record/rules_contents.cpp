@@ -92,6 +92,9 @@ void Recorder::record_contents(PyObject* container) {
   if (node < 0 || source::sort_of(container) != Sort::Object) {
     return;
   }
+  if (Py_IS_TYPE(container, &PyMethod_Type)) {
+    return record_method_parts(container);
+  }
   PyObject* holder = holder_of(container);
   if (PyList_Check(holder) || PyTuple_Check(holder)) {
     graph_.read_length(node, Py_SIZE(holder));
