@@ -18,7 +18,22 @@ from alternator.graphs import GraphWriter, make_example
 from alternator.torch_calls import Unsupported, find_rule, make_table
 from alternator.torch_states import close_scopes, find_note
 
-IN_PLACE_NAMES = "add and concat floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
+IN_PLACE_NAMES = [
+    "add",
+    "and",
+    "concat",
+    "floordiv",
+    "lshift",
+    "matmul",
+    "mod",
+    "mul",
+    "or",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+]
 fakes = _capture.fakes
 map_tensors = _capture.map_tensors
 describe_call = _capture.describe_call

@@ -1,8 +1,9 @@
 """Calls that set torch's state without passing through torch's dispatch: autocast, inference mode, determinism.
 
-The recorder tells the tracer of each before it happens. A setter is a node, is undone when the trace ends, and done
-again behind the graph if the function leaves the state changed: a backend may run the graph's nodes at another time. A
-scope is a node where it is entered and one where it is left.
+The recorder tells the tracer of each before it happens. A setter is a node, and a scope is two: where it is entered
+and where it is left. Whatever a trace changes is put back when it ends, and set behind the graph if the function leaves
+it changed, since a backend may run the graph's nodes at another time: by the core (csrc/torch/facts.h), and what is not
+the core's by the tracer.
 
 The default dtype is not set by graphs: what a backend makes of `torch.ones(2)` asks for the default when it runs.
 """
@@ -58,21 +59,23 @@ def close_scope(tracer, scope):
 
 
 def close_scopes(tracer):
-    """Close the scopes that the function leaves open, or that a break is in: the graph leaves the state as it found it."""
+    """Close the scopes that a break is in: the graph leaves the state as it found it."""
     while tracer.scopes:
         close_scope(tracer, tracer.scopes[-1][0])
 
 
 def use_deterministic_algorithms(tracer, func, args, kwargs):
+    import torch._inductor.config as inductor
+
     options = dict(zip(("mode",), args, strict=False)) | {"warn_only": False} | kwargs
-    now = (options["mode"], options["warn_only"])
-    before = (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
-    tracer.write("call_function", torch._C._set_deterministic_algorithms, now[:1], {"warn_only": now[1]}, None)
-    tracer.remember_state(_set_deterministic, before, now)
+    values = (options["mode"],), {"warn_only": options["warn_only"]}
+    tracer.write("call_function", torch._C._set_deterministic_algorithms, *values, None)
+    tracer.remember_state(set_inductor_determinism, (inductor.deterministic,), values[0])
 
 
-def _set_deterministic(mode, warn_only):
-    torch.use_deterministic_algorithms(mode, warn_only=warn_only)
+def set_inductor_determinism(mode):
+    """Set the part of it that is no state of the core's."""
+    torch._inductor.config.deterministic = mode
 
 
 @functools.cache

@@ -12,8 +12,11 @@ constexpr size_t kPrefetched = 12;  // words ahead: about as long as a line take
 
 bool supports_weakrefs(PyObject* object) { return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)); }
 
-// A deque keeps its items in blocks.
-bool has_item_words(PyObject* sequence) { return PyList_Check(sequence) || PyTuple_Check(sequence); }
+// What C code computes is nowhere in memory as a word. A deque keeps its items in blocks.
+bool has_words(const Guard& guard, PyObject* parent) {
+  bool computed = guard.kind == Kind::CAttribute || guard.kind == Kind::Gradient;
+  return !computed && (guard.kind != Kind::SequenceItem || PyList_Check(parent) || PyTuple_Check(parent));
+}
 
 }  // namespace
 
@@ -69,8 +72,8 @@ WordList::State WordList::place_child(const Guard& guard, const Moves& moves, Py
     return State::Stable;
   }
   State parent = states_[guard.parent];
-  bool has_words = guard.kind != Kind::SequenceItem || has_item_words(slots_[guard.parent]);
-  return parent == State::Stable && (moves_often || !has_words) ? State::Late : parent;
+  bool follows = !moves_often && has_words(guard, slots_[guard.parent]);
+  return parent == State::Stable && !follows ? State::Late : parent;
 }
 
 void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
@@ -180,7 +183,7 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
       return py::visit_dict_words(parent, &values, put) != nullptr;
     }
     case Kind::SequenceItem:
-      if (!has_item_words(parent)) {
+      if (!has_words(guard, parent)) {
         return false;
       }
       put(py::size_word(parent));

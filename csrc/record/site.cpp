@@ -127,7 +127,8 @@ Ref<> Recorder::describe_call(PyObject* function) const {
 
 int Recorder::current_site() {
   std::vector<py::Frame*> frames;
-  for (py::Frame* frame = position_.frame; frame != nullptr; frame = frame == base_.front() ? nullptr : frame->previous) {
+  for (py::Frame* frame = position_.frame; frame != nullptr;
+       frame = frame == base_.front() ? nullptr : frame->previous) {
     frames.push_back(frame);
   }
   int site = -1;

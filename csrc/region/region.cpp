@@ -16,6 +16,7 @@ namespace {
 constexpr int kMaximumRestarts = 64;
 constexpr int kMaximumEmptyTraces = 3;
 constexpr int kMaximumMisses = 2;
+constexpr int kMaximumMistakes = 8;
 
 bool fits_storages(const Region& region) {
   if (region.storages.empty()) {
@@ -297,6 +298,10 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     }
     if (session.aborted() && session.aborted()->reason == AbortReason::OutOfResources) {
       return nullptr;  // another time
+    }
+    if (session.aborted() && session.aborted()->reason == AbortReason::TorchException &&
+        point.mistakes++ < kMaximumMistakes) {
+      return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     stop = session.again();
     if (!stop && session.aborted() && session.aborted()->reason == AbortReason::UnsupportedResult) {

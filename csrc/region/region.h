@@ -40,8 +40,8 @@ struct Region {
   std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
   Ref<> graph;              // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
-  std::vector<int> exit_nodes;     // nodes whose objects the exit needs, by the numbers that it has for them
-  std::vector<int> storages;  // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
+  std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
+  std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 };
 
 // What the Python side is asked for (alternator/recording.py).
@@ -63,6 +63,7 @@ struct Point {
   Conduct conduct = Conduct::Capture;
   int empty_traces = 0;
   std::map<int, int> misses;  // slots whose number was another one: how often no region fitted for that reason
+  int mistakes = 0;
   std::vector<std::shared_ptr<Region>> regions;
 };
 
@@ -116,15 +117,15 @@ class Captured : public interp::FrameTaker {
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
-  bool inspecting_ = false;        // the frame that is waited for is not to be run
-  Ref<> target_;                  // the code whose frame is waited for
-  bool looked_ = false;           // for a region that fits the arguments of that frame:
-  std::shared_ptr<Region> found_; // this one, or none
+  bool inspecting_ = false;           // the frame that is waited for is not to be run
+  Ref<> target_;                      // the code whose frame is waited for
+  bool looked_ = false;               // for a region that fits the arguments of that frame:
+  std::shared_ptr<Region> found_;     // this one, or none
   const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
   const void* entry_globals_ = nullptr;
-  std::shared_ptr<Point> entry_;  // where it began
+  std::shared_ptr<Point> entry_;                  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
-  std::vector<Ref<PyCodeObject>> codes_;  // of the keys: their addresses must stay theirs
+  std::vector<Ref<PyCodeObject>> codes_;          // of the keys: their addresses must stay theirs
   std::string last_miss_;
 };
 

@@ -105,7 +105,8 @@ PyObject* grad_of(PyObject* tensor) {
 
 bool has_modes() {
   using Functions = at::impl::PythonTorchFunctionTLS;
-  return Functions::stack_len() > 0 || Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
+  return Functions::stack_len() > 0 ||
+         Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
          c10::impl::TorchDispatchModeTLS::any_modes_set();
 }
 

@@ -4,10 +4,12 @@ import copy
 import dataclasses
 import traceback
 import warnings
+from unittest import mock
 
 import torch
 
 import alternator
+from alternator import compiling
 
 
 def same(a, b) -> bool:
@@ -51,7 +53,14 @@ class Captured:
     def __init__(self, fn, **options):
         self.graphs = []
         self.said = []
-        self.fn = alternator.compile(fn, backend=self.keep, **options)
+        self.breaks = []
+        with mock.patch.object(compiling, "report", self.hear):
+            self.fn = alternator.compile(fn, backend=self.keep, **options)
+
+    def hear(self, kind, text, say=compiling.report):
+        if kind == "break":
+            self.breaks.append(text)
+        return say(kind, text)
 
     def keep(self, module, examples):
         self.graphs.append(module)
