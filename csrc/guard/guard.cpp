@@ -9,12 +9,14 @@
 namespace alternator::guard {
 namespace {
 
+enum class How : uint8_t { Words, Walk };
 struct Row {
   const char* name;
   const char* text;
+  How how;
 };
 constexpr Row kRows[] = {
-#define GUARD(name, text) {#name, text},
+#define GUARD(name, text, how) {#name, text, How::how},
 #include "guard/guard.def"
 #undef GUARD
 };
@@ -234,6 +236,7 @@ bool TypeContents::matches(PyTypeObject* type) const {
 
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
 const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }
+bool has_words(Kind kind) { return kRows[static_cast<int>(kind)].how == How::Words; }
 
 const char* expect_name(Expect expect) {
   constexpr const char* kNames[] = {"Nothing", "Absent", "Value", "Pinned", "NewNode", "SameNode"};

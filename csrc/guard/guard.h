@@ -17,12 +17,13 @@
 namespace alternator::guard {
 
 enum class Kind : uint8_t {
-#define GUARD(name, text) name,
+#define GUARD(name, text, how) name,
 #include "guard/guard.def"
 #undef GUARD
 };
 const char* kind_name(Kind kind);
 const char* kind_text(Kind kind);
+bool has_words(Kind kind);
 
 enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
 const char* expect_name(Expect expect);

@@ -12,11 +12,8 @@ constexpr size_t kPrefetched = 12;  // words ahead: about as long as a line take
 
 bool supports_weakrefs(PyObject* object) { return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)); }
 
-// What C code computes is nowhere in memory as a word. A deque keeps its items in blocks.
-bool has_words(const Guard& guard, PyObject* parent) {
-  bool computed = guard.kind == Kind::CAttribute || guard.kind == Kind::Gradient;
-  return !computed && (guard.kind != Kind::SequenceItem || PyList_Check(parent) || PyTuple_Check(parent));
-}
+// A deque keeps its items in blocks.
+bool has_item_words(PyObject* sequence) { return PyList_Check(sequence) || PyTuple_Check(sequence); }
 
 }  // namespace
 
@@ -72,18 +69,16 @@ WordList::State WordList::place_child(const Guard& guard, const Moves& moves, Py
     return State::Stable;
   }
   State parent = states_[guard.parent];
-  bool follows = !moves_often && has_words(guard, slots_[guard.parent]);
-  return parent == State::Stable && !follows ? State::Late : parent;
+  bool written = has_words(guard.kind) && (guard.kind != Kind::SequenceItem || has_item_words(slots_[guard.parent]));
+  return parent == State::Stable && (moves_often || !written) ? State::Late : parent;
 }
 
 void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
   for (int i = 0; i < static_cast<int>(list_.guards.size()); ++i) {
     const Guard& guard = list_.guards[i];
-    State state = State::Late;  // what has no parent asks torch or Python for a setting
-    if (guard.kind == Kind::Local) {
-      state = State::Early;
-    } else if (guard.parent >= 0 && guard.kind != Kind::CAttribute) {
-      state = states_[guard.parent];
+    State state = guard.kind == Kind::Local ? State::Early : guard.parent >= 0 ? states_[guard.parent] : State::Late;
+    if (state == State::Stable && !has_words(guard.kind)) {
+      state = State::Late;
     }
     if (guard.expect == Expect::NewNode) {
       state = states_[guard.child] = place_child(guard, moves, locals);
@@ -183,7 +178,7 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
       return py::visit_dict_words(parent, &values, put) != nullptr;
     }
     case Kind::SequenceItem:
-      if (!has_words(guard, parent)) {
+      if (!has_item_words(parent)) {
         return false;
       }
       put(py::size_word(parent));
@@ -201,6 +196,7 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
       return true;
     case Kind::CellContents: put_value(py::cell_word(parent)); return true;
     case Kind::Slot: put_value(py::slot_word(parent, guard.index)); return true;
+    case Kind::Word: put(py::slot_word(parent, guard.index)); return true;
     case Kind::MethodPart: put_value(py::method_part_word(parent, guard.index != 0)); return true;
     case Kind::Annotations: put(py::annotations_word(parent)); return true;
     case Kind::TypeVersion: put(py::type_version_word(reinterpret_cast<PyTypeObject*>(parent))); return true;
