@@ -1,6 +1,6 @@
 """Runs a generated program eagerly and compiled, in two worlds that were made alike, and says where they part."""
 
-import random
+import contextlib
 import traceback
 import warnings
 
@@ -12,6 +12,8 @@ from capture.world import Picture, differences
 
 FINE = "fine"
 FILE = "<generated>"
+STATE = ("calls", "seen", "log", "total", "registry", "keep_last")
+CLASS = ("kind", "shared", "made")
 
 
 class Side:
@@ -23,20 +25,23 @@ class Side:
         self.program = wrap(self.space["program"]) if wrap else self.space["program"]
         self.args = None
 
-    def call(self, plan):
-        """Call the program; return the picture of what it left, with its outcome."""
+    def call(self, plan, twist):
+        """Call the program; return its outcome. `picture` is what it left."""
         if plan is not None:
             self.args = self.space["make_arguments"](plan)
-        torch.manual_seed(7)
-        random.seed(7)
+        names = self.space["program"].__code__.co_varnames
+        with contextlib.suppress(Exception):  # it may not fit what an earlier call left
+            exec(twist, self.space, dict(zip(names, self.args, strict=False)))
+        torch.default_generator.manual_seed(7)
         try:
             outcome = ["returned", self.program(*self.args)]
         except Exception as error:
             outcome = ["raised", error, describe_error(error)]
+        torch.set_grad_enabled(True)
         gradient = None if outcome[0] == "raised" else run_backward(outcome[1])
-        self.picture = Picture(
-            {"outcome": outcome, "backward": gradient, "args": self.args, "globals": self.space}, [self.space]
-        )
+        state = {name: self.space[name] for name in STATE} | {f"Box.{name}": getattr(self.space["Box"], name) for name in CLASS}
+        roots = {"outcome": outcome, "backward": gradient, "args": self.args, **state}
+        self.picture = Picture(roots, outside=False)
         return outcome
 
 
@@ -52,7 +57,8 @@ def describe_error(error):
 
 def run_backward(result):
     """Go back through whatever of the result asks for it."""
-    tensors = [node.object for node in Picture({"result": result}).nodes.values() if isinstance(node.object, torch.Tensor)]
+    nodes = Picture({"result": result}, outside=False).nodes.values()
+    tensors = [node.object for node in nodes if isinstance(node.object, torch.Tensor)]
     roots = [t for t in tensors if t.grad_fn is not None]
     if not roots:
         return None
@@ -80,9 +86,9 @@ class Compared:
     def compare(self, code, plans, backend):
         eager = Side(code)
         traced = Side(code, lambda program: alternator.compile(program, backend=backend))
-        for number, plan in enumerate(plans):
-            expected = eager.call(plan)
-            found = traced.call(plan)
+        for number, (plan, twist) in enumerate(plans):
+            expected = eager.call(plan, twist)
+            found = traced.call(plan, twist)
             if expected[0] != found[0]:
                 return "another end", f"call {number}: {shorten(expected)} eagerly, {shorten(found)} compiled"
             lines = differences(eager.picture, traced.picture, exact=backend == "eager")

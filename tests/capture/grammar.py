@@ -394,17 +394,35 @@ def write_program(number, budget=14):
     return "\n".join([*head, *writer.lines, ""])
 
 
-def write_plans(number):
-    """Three plans of arguments (prelude.make_arguments), of which the later ones mostly differ a little.
+# What is changed before a call. Each is something that a guard has to notice if the program read it.
+TWISTS = [
+    *("pass", "w.n += 1", "w.list.append(7)", "w.list.pop()", 'w.table["z"] = 1', 'w.table.pop("a", 0)'),
+    *("w.extra = 1", "items.append(9)", "w.list = items", "v.list = w.list", "w.name += '3'", "calls.append(1)"),
+    *('Box.kind = "other"', "Box.extra = 5", "Box.scaled = Base.count", "w.point = Point(5, 2)", "w.point.x += 1"),
+    *("w.table = dict(reversed(w.table.items()))", "w.record.values.clear()", "w.pair = Pair(7, [])", "w.t = w.t[:]"),
+    *("w.t = w.t.double()", "w.t = w.t.t().contiguous().t()", "w.t = x.detach()", "w.param = w.t", "w.t = x.detach()[:]"),
+    *("w.t = torch.nn.Parameter(w.t.detach())", "w.linear = torch.nn.Linear(3, 3, bias=False)", "w.norm.eval()"),
+    *("torch.set_grad_enabled(False)", "w.ordered.move_to_end('a')", "w.deque.rotate(1)", "w.set.add(0)"),
+    *("w.scaled = lambda t, by=1: t", "w.linear.weight.requires_grad_(False)", "w.add(3)", "Base.extra = 7"),
+    *("v.__dict__.update(w.__dict__)", "keep_last.__defaults__ = ([1],)", "helper.__code__ = keep_last.__code__"),
+    *("w.default['z'] = [1, 2]", "w.counter['z'] = 4", "w.record = Record('s', w.list)", "w.list[:] = [w.n] * 3"),
+    *("seen['last'] = 1", "globals()['total'] = 40", "Box.__len__ = lambda self: 3", "w.list.sort()", "w.n = float(w.n)"),
+    *("w.n = bool(w.n)", "registry['count'] = 9", "w.table[3] = 'four'", "w.t = w.t.requires_grad_()"),
+]
 
-    None stands for the arguments of the call before: the same objects again.
+
+def write_plans(number):
+    """Four calls: (plan of arguments for prelude.make_arguments, what is changed before).
+
+    No plan stands for the arguments of the call before: the same objects again.
     """
     plans, last = [], None
-    for _ in range(3):
+    for _ in range(4):
         plan = [number(0, 2), number(0, 2), number(0, 3), number(0, 3), number(0, 1), number(0, 3), number(0, 2)]
-        how = number(0, 3) if last else 3
-        if how in (1, 2):
-            plan[:] = [*last[: plan[0]], plan[1], *last[plan[0] + 1 :]]
-        plans.append(tuple(plan) if how else None)
-        last = plan if how else last
+        how = number(0, 4) if last else 4
+        if how in (2, 3):
+            plan[:] = [*last[: plan[2]], plan[1], *last[plan[2] + 1 :]] if how == 2 else last
+        twist = TWISTS[number(0, len(TWISTS) - 1)] if last and number(0, 2) else "pass"
+        plans.append((tuple(plan) if how > 1 else None, twist))
+        last = plan if how > 1 else last
     return plans

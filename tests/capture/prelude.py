@@ -239,7 +239,7 @@ def halve(t):
 def make_arguments(plan):
     """plan: seed, n, shape, what y is, what v is, what `more` is, gradients."""
     seed, n, rows, y_is, v_is, more_is, grad = plan
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     x = torch.randn(2 if rows < 3 else 3, 3).requires_grad_(grad == 1)
     if grad == 2:
         x = x.requires_grad_(True) * 2

@@ -56,10 +56,14 @@ class Node:
 
 
 class Picture:
-    """What can be reached from `roots` (a dict). `spaces` are the namespaces that belong to the program."""
+    """What can be reached from `roots` (a dict). `spaces` are the namespaces that belong to the program.
 
-    def __init__(self, roots, spaces=()):
+    With `outside`, what is not the program's is looked at from outside, for changes(); otherwise not at all.
+    """
+
+    def __init__(self, roots, spaces=(), outside=True):
         self.roots = dict(roots)
+        self.outside = outside
         self.spaces = {id(space) for space in spaces}
         self.names = {space.get("__name__") for space in spaces}
         self.nodes = {}
@@ -76,7 +80,7 @@ class Picture:
         if isinstance(value, types.ModuleType):
             return id(vars(value)) not in self.spaces
         if isinstance(value, types.FunctionType):
-            return id(value.__globals__) not in self.spaces
+            return id(value.__globals__) not in self.spaces and not value.__closure__ and not value.__defaults__
         return isinstance(value, type) and value.__module__ not in self.names
 
     def look(self, value, path):
@@ -84,7 +88,7 @@ class Picture:
         if cls in ATOMS or cls in C_CALLABLES or isinstance(value, weakref.ref):
             return Node(value, path, (cls.__name__, shown_atom(value)))
         if self.is_foreign(value):
-            return Node(value, path, (cls.__name__, name_of(value)), place=outside_of(value))
+            return Node(value, path, (cls.__name__, name_of(value)), place=self.outside and outside_of(value))
         if isinstance(value, torch.Tensor):
             return look_at_tensor(value, path)
         if isinstance(value, torch.Generator):
@@ -97,7 +101,10 @@ class Picture:
         if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
             return look_at_generator(value, path)
         if isinstance(value, types.FunctionType):
-            return Node(value, path, ("function", value.__qualname__), parts_of_function(value))
+            parts = parts_of_function(value)
+            if id(value.__globals__) in self.spaces:
+                parts.append((".__globals__", value.__globals__))
+            return Node(value, path, ("function", value.__qualname__), parts)
         head, parts = look_into(value)
         return Node(value, path, head, parts)
 
@@ -132,7 +139,7 @@ def parts_of_class(cls):
 
 
 def parts_of_function(function):
-    names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__")
+    names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__annotations__")
     parts = [("." + name, getattr(function, name)) for name in names]
     return [*parts, *(("." + name, part) for name, part in own_attributes(function))]
 
