@@ -14,6 +14,18 @@ PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); 
 // The slot function of classes with a __getattr__ in Python.
 getattrofunc python_getattr_slot = nullptr;
 
+// The descriptor behind the fields of named tuples, and the item that it stands for; -1 if it does not say.
+PyTypeObject* tuple_getter = nullptr;
+
+Py_ssize_t item_of_tuple_getter(PyObject* getter) {
+  Ref<> reduced = steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  PyObject* state = reduced && PyTuple_Check(reduced.get()) ? PyTuple_GetItem(reduced.get(), 1) : nullptr;
+  PyObject* index = state && PyTuple_Check(state) ? PyTuple_GetItem(state, 0) : nullptr;
+  Py_ssize_t found = index ? PyLong_AsSsize_t(index) : -1;
+  PyErr_Clear();
+  return found;
+}
+
 bool is_one_of(PyObject* name, std::initializer_list<const char*> names) {
   for (const char* one : names) {
     if (PyUnicode_CompareWithASCIIString(name, one) == 0) {
@@ -38,7 +50,10 @@ bool prepare_rules() {
     return false;
   }
   python_getattr_slot = reinterpret_cast<PyTypeObject*>(probe)->tp_getattro;
-  return true;
+  Ref<> collections = steal(PyImport_ImportModule("_collections"));
+  Ref<> getter = collections ? steal(PyObject_GetAttrString(collections.get(), "_tuplegetter")) : nullptr;
+  tuple_getter = reinterpret_cast<PyTypeObject*>(getter.release());  // for good
+  return tuple_getter != nullptr;
 }
 
 void Recorder::record_global(PyObject* name) {
@@ -234,6 +249,16 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
         return graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get());
       }
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
+    }
+    if (Py_TYPE(descriptor) == tuple_getter) {
+      Py_ssize_t index = item_of_tuple_getter(descriptor);
+      if (index < 0 || !PyTuple_Check(object) || index >= PyTuple_GET_SIZE(object)) {
+        return abort(AbortReason::UnknownRead, "a field of a named tuple");
+      }
+      return node >= 0 ? graph_.read(node, Kind::SequenceItem, nullptr, index, PyTuple_GET_ITEM(object, index)) : void();
+    }
+    if (Py_TYPE(descriptor) != &PyProperty_Type && !PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE)) {
+      return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);  // C code
     }
     return;  // a property or a descriptor of the program: Python code
   }
