@@ -141,7 +141,18 @@ def make_rows() -> dict[str, list]:
 # Input, output and formatting through and through, and TorchDynamo's own functions for breaking graphs.
 REAL_MODULES = (
     *("logging", "warnings", "traceback", "pprint", "pdb", "bdb", "unittest", "subprocess", "threading", "tempfile"),
-    *("json", "pickle", "shutil", "socket", "urllib", "http", "argparse", "importlib", "torch._dynamo", "torch._logging"),
+    *(
+        "json",
+        "pickle",
+        "shutil",
+        "socket",
+        "urllib",
+        "http",
+        "argparse",
+        "importlib",
+        "torch._dynamo",
+        "torch._logging",
+    ),
     *("torch.serialization", "torch.utils.data", "torch.profiler", "torch.autograd.profiler"),
 )
 

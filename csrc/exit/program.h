@@ -54,7 +54,7 @@ enum class StepKind : uint8_t {
   FillState,      // __setstate__
   FillFunction,   // name, qualname, defaults, keyword defaults, closure, annotations, doc, module
   FillException,  // cause, context, traceback; the object tells whether the context is suppressed
-  EndGenerator,  // it holds nothing any more
+  EndGenerator,   // it holds nothing any more
   FillGenerator,  // locals, stack, its own current exception, its function; the object is (offset, count of locals, code)
 };
 

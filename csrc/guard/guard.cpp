@@ -1,8 +1,8 @@
 #include "guard/guard.h"
 
 #include "py/body.h"
-#include "py/iterator.h"
 #include "py/collector.h"
+#include "py/iterator.h"
 #include "py/members.h"
 #include "py/ordered_dict.h"
 

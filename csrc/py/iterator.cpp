@@ -45,23 +45,41 @@ const T* as(PyObject* object) {
 
 const std::vector<Layout>& layouts() {
   static const auto* const rows = new std::vector<Layout>{
-      {IteratorKind::List, &PyListIter_Type, offsetof(SequenceIterator, sequence), {offsetof(SequenceIterator, index)},
+      {IteratorKind::List,
+       &PyListIter_Type,
+       offsetof(SequenceIterator, sequence),
+       {offsetof(SequenceIterator, index)},
        {offsetof(SequenceIterator, sequence)}},
-      {IteratorKind::ListReversed, &PyListRevIter_Type, offsetof(SequenceIterator, sequence),
-       {offsetof(SequenceIterator, index)}, {offsetof(SequenceIterator, sequence)}},
-      {IteratorKind::Tuple, &PyTupleIter_Type, offsetof(SequenceIterator, sequence),
-       {offsetof(SequenceIterator, index)}, {offsetof(SequenceIterator, sequence)}},
+      {IteratorKind::ListReversed,
+       &PyListRevIter_Type,
+       offsetof(SequenceIterator, sequence),
+       {offsetof(SequenceIterator, index)},
+       {offsetof(SequenceIterator, sequence)}},
+      {IteratorKind::Tuple,
+       &PyTupleIter_Type,
+       offsetof(SequenceIterator, sequence),
+       {offsetof(SequenceIterator, index)},
+       {offsetof(SequenceIterator, sequence)}},
       {IteratorKind::Range, &PyRangeIter_Type, 0, {offsetof(RangeIterator, index)}, {}},
-      {IteratorKind::Enumerate, &PyEnum_Type, offsetof(Enumerate, inner), {offsetof(Enumerate, index)},
+      {IteratorKind::Enumerate,
+       &PyEnum_Type,
+       offsetof(Enumerate, inner),
+       {offsetof(Enumerate, index)},
        {offsetof(Enumerate, inner), offsetof(Enumerate, result), offsetof(Enumerate, long_index)}},
       {IteratorKind::Zip, &PyZip_Type, offsetof(Zip, inner), {}, {offsetof(Zip, inner), offsetof(Zip, result)}},
-      {IteratorKind::Dict, &PyDictIterKey_Type, offsetof(DictIterator, dict),
+      {IteratorKind::Dict,
+       &PyDictIterKey_Type,
+       offsetof(DictIterator, dict),
        {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
        {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
-      {IteratorKind::Dict, &PyDictIterValue_Type, offsetof(DictIterator, dict),
+      {IteratorKind::Dict,
+       &PyDictIterValue_Type,
+       offsetof(DictIterator, dict),
        {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
        {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
-      {IteratorKind::Dict, &PyDictIterItem_Type, offsetof(DictIterator, dict),
+      {IteratorKind::Dict,
+       &PyDictIterItem_Type,
+       offsetof(DictIterator, dict),
        {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
        {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
   };
@@ -93,7 +111,8 @@ Py_ssize_t count_ahead(PyObject* iterator, IteratorKind kind) {
     return 0;
   }
   Py_ssize_t size = Py_SIZE(over->sequence);
-  Py_ssize_t ahead = kind == IteratorKind::ListReversed ? (over->index < size ? over->index + 1 : 0) : size - over->index;
+  Py_ssize_t ahead =
+      kind == IteratorKind::ListReversed ? (over->index < size ? over->index + 1 : 0) : size - over->index;
   return ahead > 0 ? ahead : 0;
 }
 

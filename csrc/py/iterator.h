@@ -11,13 +11,13 @@ namespace alternator::py {
 
 enum class IteratorKind : uint8_t {
   None,
-  List,          // of an indexed sequence: the items lie ahead
+  List,  // of an indexed sequence: the items lie ahead
   ListReversed,
   Tuple,
-  Range,         // the numbers lie ahead
-  Enumerate,     // a counter, and another iterator
-  Zip,           // a tuple of iterators
-  Dict,          // keys, values or items
+  Range,      // the numbers lie ahead
+  Enumerate,  // a counter, and another iterator
+  Zip,        // a tuple of iterators
+  Dict,       // keys, values or items
 };
 
 IteratorKind iterator_kind(PyObject* iterator);

@@ -17,9 +17,9 @@ class Liveness {
   bool flow(PyCodeObject* code, int offset, int next);
   bool join(int offset, int from, int written);
 
-  bool all_ = false;  // the function may look at its variables by other ways
+  bool all_ = false;                   // the function may look at its variables by other ways
   std::vector<std::vector<bool>> in_;  // read before it is written, on some way from this instruction
-  std::vector<int> jumps_;  // where an instruction may jump to; -1: nowhere
+  std::vector<int> jumps_;             // where an instruction may jump to; -1: nowhere
 };
 
 }  // namespace alternator::py

@@ -166,7 +166,8 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (ended_) {
     return Verdict::Abandon;
   }
-  if (made_function_ && position.stack_top > py::stack_base(position.frame) && PyFunction_Check(position.stack_top[-1])) {
+  if (made_function_ && position.stack_top > py::stack_base(position.frame) &&
+      PyFunction_Check(position.stack_top[-1])) {
     fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
   }
   made_function_ = false;
@@ -296,10 +297,10 @@ void Recorder::record_frame_start() {
 // A function that may be another one next time, with the same code.
 void Recorder::record_function_parts(int node, PyFunctionObject* function) {
   graph_.add_constant(function->func_globals, "G");
-  static PyObject* const names[] = {
-      PyUnicode_InternFromString("__code__"), PyUnicode_InternFromString("__globals__"),
-      PyUnicode_InternFromString("__defaults__"), PyUnicode_InternFromString("__kwdefaults__"),
-      PyUnicode_InternFromString("__closure__")};
+  static PyObject* const names[] = {PyUnicode_InternFromString("__code__"), PyUnicode_InternFromString("__globals__"),
+                                    PyUnicode_InternFromString("__defaults__"),
+                                    PyUnicode_InternFromString("__kwdefaults__"),
+                                    PyUnicode_InternFromString("__closure__")};
   const size_t offsets[] = {offsetof(PyFunctionObject, func_code), offsetof(PyFunctionObject, func_globals),
                             offsetof(PyFunctionObject, func_defaults), offsetof(PyFunctionObject, func_kwdefaults),
                             offsetof(PyFunctionObject, func_closure)};
@@ -394,15 +395,12 @@ void Recorder::record(Op op, int oparg) {
       return py::iterator_kind(peek(1)) != py::IteratorKind::None ? void() : record_iteration(peek(1));
     case Op::kGET_YIELD_FROM_ITER:
     case Op::kUNPACK_SEQUENCE:
-    case Op::kUNPACK_EX:
-      return record_iteration(peek(1));
+    case Op::kUNPACK_EX: return record_iteration(peek(1));
     // Into a container further down the stack: one that is being built, maybe since before a break.
     case Op::kLIST_EXTEND:
     case Op::kSET_UPDATE:
     case Op::kDICT_UPDATE:
-    case Op::kDICT_MERGE:
-      record_iteration(peek(1));
-      [[fallthrough]];
+    case Op::kDICT_MERGE: record_iteration(peek(1)); [[fallthrough]];
     case Op::kLIST_APPEND:
     case Op::kSET_ADD:
       return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
@@ -430,9 +428,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kWITH_EXCEPT_START:
       record_context_exit(peek(4));
       return ended_ ? void() : record_call(peek(4), nullptr, 0);
-    case Op::kBEFORE_WITH:
-      record_with(Py_TYPE(peek(1)));
-      return ended_ ? void() : record_context_enter(peek(1));
+    case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
     case Op::kFORMAT_VALUE:
       if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
         abort(AbortReason::UnknownRead, "an object is formatted");

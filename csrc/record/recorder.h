@@ -106,7 +106,9 @@ class Recorder : public interp::Observer {
   void begin();
   void begin_generator();
   // A generator of the region's start, which the loop can resume.
-  bool is_hanging(PyObject* value) const { return PyGen_CheckExact(value) && start_->frame_of(value) >= 0 && depth_ == 1; }
+  bool is_hanging(PyObject* value) const {
+    return PyGen_CheckExact(value) && start_->frame_of(value) >= 0 && depth_ == 1;
+  }
   void follow_frames(py::Op op, int oparg);
   // The value of a slot is relied on.
   void read_slot(int slot);
@@ -211,10 +213,10 @@ class Recorder : public interp::Observer {
   std::optional<Stop> stop_;
   int depth_ = 0;
   int64_t number_ = 0;
-  bool deciding_ = false;           // the instruction has not begun
-  std::vector<py::Frame*> base_;    // the frames that the trace began in; those from kept_frames_ on are gone
-  std::vector<bool> begun_;         // .. of generators that hung on them too: those that were resumed
-  std::vector<int> lowest_;         // .. and the lowest depth that each one's stack had
+  bool deciding_ = false;         // the instruction has not begun
+  std::vector<py::Frame*> base_;  // the frames that the trace began in; those from kept_frames_ on are gone
+  std::vector<bool> begun_;       // .. of generators that hung on them too: those that were resumed
+  std::vector<int> lowest_;       // .. and the lowest depth that each one's stack had
   size_t kept_frames_ = 0;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;

@@ -255,7 +255,8 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
       if (index < 0 || !PyTuple_Check(object) || index >= PyTuple_GET_SIZE(object)) {
         return abort(AbortReason::UnknownRead, "a field of a named tuple");
       }
-      return node >= 0 ? graph_.read(node, Kind::SequenceItem, nullptr, index, PyTuple_GET_ITEM(object, index)) : void();
+      return node >= 0 ? graph_.read(node, Kind::SequenceItem, nullptr, index, PyTuple_GET_ITEM(object, index))
+                       : void();
     }
     if (Py_TYPE(descriptor) != &PyProperty_Type && !PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE)) {
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);  // C code

@@ -29,7 +29,8 @@ bool is_disabled(PyObject* function) {
 bool passes_on_to_python(PyObject* callable) {
   static PyObject* const names[] = {PyUnicode_InternFromString("__call__"), PyUnicode_InternFromString("__init__")};
   bool is_class = PyType_Check(callable);
-  PyObject* found = _PyType_Lookup(is_class ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable), names[is_class]);
+  PyObject* found =
+      _PyType_Lookup(is_class ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable), names[is_class]);
   return found != nullptr && PyFunction_Check(found);
 }
 
@@ -42,8 +43,10 @@ bool is_opaque_callable(PyObject* object) {
 
 // Takes all items of what it is given, at once.
 bool is_consumer(PyObject* callable) {
-  return callable == reinterpret_cast<PyObject*>(&PyList_Type) || callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
-         callable == reinterpret_cast<PyObject*>(&PySet_Type) || callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
+  return callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PySet_Type) ||
+         callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
 }
 
 bool is_safe_constructor(PyTypeObject* type) {

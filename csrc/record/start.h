@@ -69,7 +69,7 @@ class Start {
   std::vector<bool> copied_;
   int handled_ = 0;
   std::vector<bool> created_;  // of the hanging generators: the body has not begun
-  std::vector<Ref<>> kept_;  // what the hanging generators hold
+  std::vector<Ref<>> kept_;    // what the hanging generators hold
 };
 
 }  // namespace alternator::record

@@ -39,7 +39,9 @@ class Side:
             outcome = ["raised", error, describe_error(error)]
         torch.set_grad_enabled(True)
         gradient = None if outcome[0] == "raised" else run_backward(outcome[1])
-        state = {name: self.space[name] for name in STATE} | {f"Box.{name}": getattr(self.space["Box"], name) for name in CLASS}
+        state = {name: self.space[name] for name in STATE} | {
+            f"Box.{name}": getattr(self.space["Box"], name) for name in CLASS
+        }
         roots = {"outcome": outcome, "backward": gradient, "args": self.args, **state}
         self.picture = Picture(roots, outside=False)
         return outcome

@@ -17,10 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch  # noqa: E402
+from interp.fuzz import list_smaller  # noqa: E402
 
 from capture import grammar  # noqa: E402
 from capture.comparing import FINE, Compared  # noqa: E402
-from interp.fuzz import list_smaller  # noqa: E402
 
 BATCH = 20
 CHILD_SECONDS = 30

@@ -341,7 +341,10 @@ def write_try(w, depth):
     w.block(depth + 1)
     if w.number(0, 3):
         w.line(depth, f"except {w.choose(ERRORS)} as error:")
-        w.line(depth + 1, w.choose(["out.append(str(error))", "k = 5", "w.error = error", "raise", "raise Worse(1) from error"]))
+        w.line(
+            depth + 1,
+            w.choose(["out.append(str(error))", "k = 5", "w.error = error", "raise", "raise Worse(1) from error"]),
+        )
         if w.number(0, 1):
             w.line(depth, "else:")
             w.block(depth + 1, 1)
@@ -363,10 +366,28 @@ def write_function(w, depth):
     w.line(depth, f"def {name}(a, b={w.choose(['1', 'k', 'n'])}):")
     w.line(depth + 1, w.choose(["nonlocal k", "nonlocal x", "nonlocal k, x"]))
     w.block(depth + 1, 2)
-    w.line(depth + 1, w.choose(["return a + b", "k = k + 1 if isinstance(k, int) else 0\n" + "    " * (depth + 1) + "return k",
-                                "x = x + b\n" + "    " * (depth + 1) + "return x"]))
-    w.line(depth, w.choose([f"k = {name}(1)", f"out.append({name}($n, b=$n))", f"w.{name} = {name}",
-                            f"out.extend(map({name}, [1, 2]))", f"out.append(sorted([3, 1], key={name}))"]))
+    w.line(
+        depth + 1,
+        w.choose(
+            [
+                "return a + b",
+                "k = k + 1 if isinstance(k, int) else 0\n" + "    " * (depth + 1) + "return k",
+                "x = x + b\n" + "    " * (depth + 1) + "return x",
+            ]
+        ),
+    )
+    w.line(
+        depth,
+        w.choose(
+            [
+                f"k = {name}(1)",
+                f"out.append({name}($n, b=$n))",
+                f"w.{name} = {name}",
+                f"out.extend(map({name}, [1, 2]))",
+                f"out.append(sorted([3, 1], key={name}))",
+            ]
+        ),
+    )
 
 
 def write_generator(w, depth):
@@ -376,8 +397,18 @@ def write_generator(w, depth):
     w.block(depth + 1, 2)
     w.line(depth + 1, "got = yield a")
     w.line(depth + 1, "yield got or $n")
-    w.line(depth, w.choose([f"out.extend({name}(1))", f"k = next({name}($n))", f"for k in {name}(2): out.append(k)",
-                            f"g = {name}(1); next(g); k = g.send($n)", f"w.g = {name}(1); out.append(next(w.g))"]))
+    w.line(
+        depth,
+        w.choose(
+            [
+                f"out.extend({name}(1))",
+                f"k = next({name}($n))",
+                f"for k in {name}(2): out.append(k)",
+                f"g = {name}(1); next(g); k = g.send($n)",
+                f"w.g = {name}(1); out.append(next(w.g))",
+            ]
+        ),
+    )
 
 
 COMPOUND = [write_if, write_for, write_try, write_with, write_function, write_while, write_generator]
@@ -400,13 +431,25 @@ TWISTS = [
     *("w.extra = 1", "items.append(9)", "w.list = items", "v.list = w.list", "w.name += '3'", "calls.append(1)"),
     *('Box.kind = "other"', "Box.extra = 5", "Box.scaled = Base.count", "w.point = Point(5, 2)", "w.point.x += 1"),
     *("w.table = dict(reversed(w.table.items()))", "w.record.values.clear()", "w.pair = Pair(7, [])", "w.t = w.t[:]"),
-    *("w.t = w.t.double()", "w.t = w.t.t().contiguous().t()", "w.t = x.detach()", "w.param = w.t", "w.t = x.detach()[:]"),
+    *(
+        "w.t = w.t.double()",
+        "w.t = w.t.t().contiguous().t()",
+        "w.t = x.detach()",
+        "w.param = w.t",
+        "w.t = x.detach()[:]",
+    ),
     *("w.t = torch.nn.Parameter(w.t.detach())", "w.linear = torch.nn.Linear(3, 3, bias=False)", "w.norm.eval()"),
     *("torch.set_grad_enabled(False)", "w.ordered.move_to_end('a')", "w.deque.rotate(1)", "w.set.add(0)"),
     *("w.scaled = lambda t, by=1: t", "w.linear.weight.requires_grad_(False)", "w.add(3)", "Base.extra = 7"),
     *("v.__dict__.update(w.__dict__)", "keep_last.__defaults__ = ([1],)", "helper.__code__ = keep_last.__code__"),
     *("w.default['z'] = [1, 2]", "w.counter['z'] = 4", "w.record = Record('s', w.list)", "w.list[:] = [w.n] * 3"),
-    *("seen['last'] = 1", "globals()['total'] = 40", "Box.__len__ = lambda self: 3", "w.list.sort()", "w.n = float(w.n)"),
+    *(
+        "seen['last'] = 1",
+        "globals()['total'] = 40",
+        "Box.__len__ = lambda self: 3",
+        "w.list.sort()",
+        "w.n = float(w.n)",
+    ),
     *("w.n = bool(w.n)", "registry['count'] = 9", "w.table[3] = 'four'", "w.t = w.t.requires_grad_()"),
 ]
 

@@ -8,11 +8,8 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import itertools
-import operator
 
 import torch
-import torch.nn.functional as F
 
 calls = [0]
 seen = {}
@@ -243,7 +240,9 @@ def make_arguments(plan):
     x = torch.randn(2 if rows < 3 else 3, 3).requires_grad_(grad == 1)
     if grad == 2:
         x = x.requires_grad_(True) * 2
-    y = [lambda: torch.randn_like(x), lambda: x, lambda: x.detach(), lambda: x.detach().t().contiguous().t()][y_is % 4]()
+    y = [lambda: torch.randn_like(x), lambda: x, lambda: x.detach(), lambda: x.detach().t().contiguous().t()][
+        y_is % 4
+    ]()
     w = Box(n, grad > 0)
     v = [lambda: Box(n + 1), lambda: w][v_is % 2]()
     items = [n, 1, 4]

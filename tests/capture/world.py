@@ -297,7 +297,8 @@ def differences(one, other, *, exact=True, limit=8):
     lines = [
         f"state: {name}: {value} and {other.state[name]}"[:300]
         for name, value in one.state.items()
-        if name not in ("handled exception", "context", "warning filters", *(() if exact else INEXACT_STATE)) and value != other.state[name]
+        if name not in ("handled exception", "context", "warning filters", *(() if exact else INEXACT_STATE))
+        and value != other.state[name]
     ]
     pairs, partners = {}, {}
     queue = collections.deque((name, one.roots[name], other.roots[name]) for name in one.roots)
