@@ -254,11 +254,11 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
-// set_fault(at, error or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
+// set_fault(at, error or None, begins or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
 PyObject* set_fault(PyObject*, PyObject* args) {
   long long at;
-  PyObject *error, *rolled_back;
-  if (!PyArg_ParseTuple(args, "LOO:set_fault", &at, &error, &rolled_back)) {
+  PyObject *error, *begins, *rolled_back;
+  if (!PyArg_ParseTuple(args, "LOOO:set_fault", &at, &error, &begins, &rolled_back)) {
     return nullptr;
   }
   if (record::current_fault != nullptr) {
@@ -266,7 +266,7 @@ PyObject* set_fault(PyObject*, PyObject* args) {
     return nullptr;
   }
   auto given = [](PyObject* object) { return object == Py_None ? Ref<>() : share(object); };
-  record::current_fault = new record::Fault{at, given(error), given(rolled_back)};
+  record::current_fault = new record::Fault{at, given(error), given(begins), given(rolled_back)};
   Py_RETURN_NONE;
 }
 

@@ -4,17 +4,24 @@ namespace alternator::record {
 
 thread_local constinit Fault* current_fault = nullptr;
 
-TraceEnd::~TraceEnd() {
-  if (current_fault == nullptr || !current_fault->rolled_back) {
+namespace {
+
+void let_look(Ref<> Fault::*callback) {
+  if (current_fault == nullptr || !(current_fault->*callback)) {
     return;
   }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  Ref<> looked = steal(PyObject_CallNoArgs(current_fault->rolled_back.get()));
+  Ref<> looked = steal(PyObject_CallNoArgs((current_fault->*callback).get()));
   if (!looked) {
-    PyErr_WriteUnraisable(current_fault->rolled_back.get());
+    PyErr_WriteUnraisable((current_fault->*callback).get());
   }
   PyErr_Restore(type, value, traceback);
 }
+
+}  // namespace
+
+TraceWatch::TraceWatch() { let_look(&Fault::begins); }
+TraceWatch::~TraceWatch() { let_look(&Fault::rolled_back); }
 
 }  // namespace alternator::record

@@ -1,5 +1,6 @@
 // Faults that tests put into the traces of a thread: at a chosen instruction a trace is given up, or an exception is
-// raised there; and when a trace is over and rolled back, before anything else runs, the test may look at the world.
+// raised there; and in front of a trace, and when it is over and rolled back, before anything else runs, the test may look
+// at the world.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@ namespace alternator::record {
 struct Fault {
   int64_t at = -1;           // the instruction, counted over all traces of the thread since the fault was set; -1: none
   Ref<> error;               // what is raised there; null: the trace is given up
+  Ref<> begins;              // begins(), called in front of a trace; null: nobody looks
   Ref<> rolled_back;         // rolled_back(), called when a trace is over; null: nobody looks
   int64_t instructions = 0;  // seen so far
   bool fired = false;
@@ -21,12 +23,12 @@ struct Fault {
 extern thread_local constinit Fault* current_fault;
 
 // Declared first in a function that traces: it ends when everything that belongs to the trace is gone.
-class TraceEnd {
+class TraceWatch {
  public:
-  TraceEnd() = default;
-  ~TraceEnd();
-  TraceEnd(const TraceEnd&) = delete;
-  TraceEnd& operator=(const TraceEnd&) = delete;
+  TraceWatch();
+  ~TraceWatch();
+  TraceWatch(const TraceWatch&) = delete;
+  TraceWatch& operator=(const TraceWatch&) = delete;
 };
 
 }  // namespace alternator::record

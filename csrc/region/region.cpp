@@ -283,7 +283,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
 std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& state) {
   std::optional<record::Recorder::Stop> stop;
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
-    record::TraceEnd end;
+    record::TraceWatch watch;
     auto region = std::make_shared<Region>();
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);

@@ -23,7 +23,8 @@ from capture import grammar  # noqa: E402
 from capture.comparing import FINE, Compared  # noqa: E402
 
 BATCH = 20
-CHILD_SECONDS = 30
+CHILD_SECONDS = 20
+REDUCING_SECONDS = 60
 
 
 def write(seed):
@@ -74,7 +75,8 @@ def reduce_case(text, plans, verdict, backend):
             plans = fewer
             break
     lines, smaller = text.splitlines(), True
-    while smaller:
+    end = time.monotonic() + REDUCING_SECONDS
+    while smaller and time.monotonic() < end:
         smaller = False
         for candidate in list_smaller(lines):
             if stays("\n".join(candidate), plans):

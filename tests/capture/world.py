@@ -155,7 +155,8 @@ def look_into(value):
     parts, head = [], [type(value).__qualname__]
     but = [value]
     if isinstance(value, dict):
-        for i, (key, item) in enumerate(dict.items(value)):
+        ordered = isinstance(value, collections.OrderedDict)
+        for i, (key, item) in enumerate((collections.OrderedDict if ordered else dict).items(value)):
             but += [key, item]
             if key not in UNSTABLE:
                 parts += [(f"<key {i}>", key), (f"[{key!r}]" if type(key) in ATOMS else f"[key {i}]", item)]
