@@ -34,7 +34,8 @@ class Fault:
     Within the `with` statement, the traces of this thread are counted through. At instruction number `at` (-1: none)
     the trace is given up, as if something there could not be captured; with `error`, the instruction raises it instead.
     `begins()` is called in front of each trace, and `rolled_back()` when it is over and everything that it did has been
-    put back, before anything else runs. Afterwards `instructions` tells how many there were, and `fired` whether the fault was met.
+    put back, before anything else runs. Afterwards `instructions` tells how many there were, and `fired` whether the
+    fault was met.
     """
 
     def __init__(self, at: int = -1, *, error: BaseException | None = None, begins=None, rolled_back=None):

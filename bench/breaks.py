@@ -3,8 +3,8 @@
     ./dev bench breaks [--json PATH]
 
 TorchDynamo does not capture such a function: it gives up on a frame with a break in a loop and runs it eagerly, so its
-column shows what is left of its own work. Per break: what a turn costs more than the same turn without the break, with a
-graph that does nothing.
+column shows what is left of its own work. Per break: what a turn costs more than the same turn without the break, with
+a graph that does nothing.
 """
 
 from __future__ import annotations

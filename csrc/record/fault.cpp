@@ -6,7 +6,7 @@ thread_local constinit Fault* current_fault = nullptr;
 
 namespace {
 
-void let_look(Ref<> Fault::*callback) {
+void let_look(Ref<> Fault::* callback) {
   if (current_fault == nullptr || !(current_fault->*callback)) {
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "py/frame.h"
+#include "py/generator.h"
 #include "py/iterator.h"
 #include "py/members.h"
 #include "py/opcode.h"
@@ -150,6 +151,14 @@ void Recorder::abort(AbortReason reason, std::string detail) {
   ended_ = true;
 }
 
+void Recorder::empty_generators() {
+  for (const auto& [generator, kept] : generators_) {
+    if (start_->frame_of(generator) < 0 && !graph_.is_outside(generator)) {
+      py::empty_generator(reinterpret_cast<PyGenObject*>(generator));
+    }
+  }
+}
+
 void Recorder::end_with_exception() {
   if (!ended_) {
     abort_ = Abort{AbortReason::UserException, place(), ""};
@@ -175,6 +184,12 @@ Verdict Recorder::before_instruction(const Position& position) {
     follow_item(&position.stack_top[-1], *awaited_);
   }
   awaited_.reset();
+  if (py::is_generator_frame(position.frame)) {
+    auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position.frame));
+    if (generators_.count(generator) == 0) {
+      generators_.emplace(generator, share(generator));
+    }
+  }
   position_ = position;
   opaque_ = false;
   deciding_ = true;

@@ -83,6 +83,8 @@ class Recorder : public interp::Observer {
   journal::Journal& journal() { return journal_; }
   // A function that the trace made: any other is from outside.
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.count(function) != 0; }
+  // Drops the generators that the trace made, as if their bodies had ended: closing one later would run its `finally`.
+  void empty_generators();
   // For the writer of the exit.
   std::optional<exits::Step> outside(PyObject* object);
   bool read_whole(PyObject* container);
@@ -220,6 +222,7 @@ class Recorder : public interp::Observer {
   size_t kept_frames_ = 0;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
+  std::unordered_map<PyObject*, Ref<>> generators_;     // that ran
   std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave
   std::unordered_map<PyObject*, Followed> followed_;
   std::optional<Item> awaited_;

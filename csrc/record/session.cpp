@@ -87,6 +87,10 @@ bool Session::run() {
   exit_ = write_exit();
   recorder_.journal().roll_back();
   start_.restore_generators();
+  {
+    interp::Interpreting discarding(&recorder_);
+    recorder_.empty_generators();
+  }
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   // end() -> whether the graph changes tensors that came from outside
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));

@@ -43,7 +43,7 @@ def judge(text, plans, backend):
 
 
 def judge_in_child(cases, backend):
-    """Judge cases one after the other in a child; yield their verdicts up to the first that kills it, which is one too."""
+    """Judge cases one after the other in a child; yield verdicts up to the first that kills it, which is one too."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
