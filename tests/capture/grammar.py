@@ -2,7 +2,7 @@
 
 Forms are templates: $t a tensor, $n a number, $c a condition, $l a list, $s a key; $i a tensor and $m a list that may
 be assigned to. A writer draws numbers, with the plainest form first, so hypothesis shrinks to readable programs;
-fuzz.py draws from a random generator. A form with ! in front is left out of calm programs, which are captured more often.
+fuzz.py draws from a random generator. A form with ! in front is left out of calm programs, captured more often.
 """
 
 import re
