@@ -304,10 +304,6 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     stop = session.again();
-    if (!stop && session.aborted() && session.aborted()->reason == AbortReason::UnsupportedResult) {
-      // Something cannot be rebuilt at the exit: somewhere in front of it, it does not exist yet.
-      stop = record::Recorder::Stop{session.recorder().number() / 2, *session.aborted()};
-    }
     if (!stop) {
       return finish_trace(point, session, std::move(region));
     }
