@@ -36,10 +36,7 @@ def make_rows() -> dict[str, list]:
             *(object.__init__, object.__new__, object.__init_subclass__),
             *(operator.index, operator.neg, operator.not_, operator.truth),
             *(torch.is_grad_enabled, torch._C._get_tracing_state, torch._C._is_torch_function_enabled),
-            torch._C._is_torch_function_mode_enabled,
-            *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
             torch._C._is_torch_function_all_disabled,
-            *(torch._C._len_torch_function_stack, torch._C._get_function_stack_at),
             *(property, classmethod, staticmethod),
             # Part of the state of torch that every region is guarded by.
             *(torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled),
@@ -49,6 +46,10 @@ def make_rows() -> dict[str, list]:
             *(torch._C._is_autocast_available, torch._C._get_privateuse1_backend_name, torch.finfo, torch.iinfo),
             *methods(torch.Size, "numel", "__add__", "__mul__", "__rmul__"),
             torch._C._log_api_usage_once,  # counts for the vendor, no effect for the program
+        ],
+        "modes": [
+            *(torch._C._is_torch_function_mode_enabled, torch._C._len_torch_function_stack),
+            *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
         ],
         "identity": [id],
         "shallow": [

@@ -116,7 +116,9 @@ StackMap::StackMap(PyCodeObject* code) : shapes_(instruction_count(code) + 1) {
     Handler handler;
     while (table.next(&begin, &length, &handler)) {
       for (int i = begin; i < begin + length; ++i) {
-        if (shapes_[i].depth == StackShape::kUnreachable) {
+        // PUSH_EXC_INFO is protected by the handler behind it and cannot raise: the shape in front of it is not the one.
+        if (shapes_[i].depth == StackShape::kUnreachable ||
+            canonical(first_instruction(code)[i]) == Op::kPUSH_EXC_INFO) {
           continue;
         }
         StackShape shape = shapes_[i];

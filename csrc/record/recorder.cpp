@@ -48,6 +48,8 @@ void Recorder::begin() {
     lowest_[i] = slots.end - slots.stack;
     if (slots.offset == 0) {
       graph_.add_constant(reinterpret_cast<PyObject*>(base_[i]->f_func), "fn");
+    } else if (purity_of(reinterpret_cast<PyObject*>(base_[i]->f_func)) == Purity::Scope) {
+      return abort(AbortReason::UnsupportedTorch, "the middle of a scope of torch's state");
     }
     for (int slot = slots.stack; slot < slots.end; ++slot) {
       read_slot(slot);  // instructions take their operands from there without further ado
@@ -151,11 +153,29 @@ void Recorder::abort(AbortReason reason, std::string detail) {
   ended_ = true;
 }
 
+// A body's first instruction is the one behind RETURN_GENERATOR.
+void Recorder::note_generator() {
+  const py::CodeUnit* at = position_.instruction;
+  if (at == py::first_instruction(position_.frame->f_code) || py::canonical(at[-1]) != Op::kRETURN_GENERATOR) {
+    return;
+  }
+  auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position_.frame));
+  if (start_->frame_of(generator) < 0) {
+    generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
+    PyErr_Clear();
+  }
+}
+
 void Recorder::empty_generators() {
-  for (const auto& [generator, kept] : generators_) {
-    if (start_->frame_of(generator) < 0 && !graph_.is_outside(generator)) {
-      py::empty_generator(reinterpret_cast<PyGenObject*>(generator));
+  std::vector<Ref<>> alive;  // all of them, until the last is empty: they may hold each other
+  for (const Ref<>& reference : generators_) {
+    PyObject* generator = reference ? PyWeakref_GET_OBJECT(reference.get()) : Py_None;
+    if (generator != Py_None) {
+      alive.push_back(share(generator));
     }
+  }
+  for (const Ref<>& generator : alive) {
+    py::empty_generator(reinterpret_cast<PyGenObject*>(generator.get()));
   }
 }
 
@@ -172,6 +192,7 @@ std::string Recorder::place() const {
 }
 
 Verdict Recorder::before_instruction(const Position& position) {
+  show_mode();
   if (ended_) {
     return Verdict::Abandon;
   }
@@ -184,13 +205,10 @@ Verdict Recorder::before_instruction(const Position& position) {
     follow_item(&position.stack_top[-1], *awaited_);
   }
   awaited_.reset();
-  if (py::is_generator_frame(position.frame)) {
-    auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position.frame));
-    if (generators_.count(generator) == 0) {
-      generators_.emplace(generator, share(generator));
-    }
-  }
   position_ = position;
+  if (py::is_generator_frame(position.frame)) {
+    note_generator();
+  }
   opaque_ = false;
   deciding_ = true;
   if (depth_ == 1) {
@@ -239,6 +257,7 @@ Verdict Recorder::before_instruction(const Position& position) {
 
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception() {
+  show_mode();
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
       abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);

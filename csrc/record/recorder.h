@@ -8,6 +8,7 @@
 // the graph and run on fakes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -45,6 +46,15 @@ class Recorder : public interp::Observer {
   }
   // Who is told of calls that set torch's state: note(function, args, kwargs) of alternator/recording.py. Borrowed.
   void set_tracer(PyObject* tracer) { tracer_ = tracer; }
+  // Who takes the tracer's mode off torch's stack of function modes, and puts it there again.
+  void set_mode_switch(std::function<void(bool)> turn) { turn_mode_ = std::move(turn); }
+  // The program asked about modes, and was not to see ours: back again.
+  void show_mode() {
+    if (mode_hidden_) {
+      mode_hidden_ = false;
+      turn_mode_(true);
+    }
+  }
   // The code that every call of a torch.nn.Module passes through. Set once.
   static inline PyObject* module_call = nullptr;
 
@@ -107,6 +117,7 @@ class Recorder : public interp::Observer {
  private:
   void begin();
   void begin_generator();
+  void note_generator();
   // A generator of the region's start, which the loop can resume.
   bool is_hanging(PyObject* value) const {
     return PyGen_CheckExact(value) && start_->frame_of(value) >= 0 && depth_ == 1;
@@ -222,7 +233,7 @@ class Recorder : public interp::Observer {
   size_t kept_frames_ = 0;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
-  std::unordered_map<PyObject*, Ref<>> generators_;     // that ran
+  std::vector<Ref<>> generators_;  // made and begun by the trace; weak references: they die when the program says so
   std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave
   std::unordered_map<PyObject*, Followed> followed_;
   std::optional<Item> awaited_;
@@ -239,6 +250,8 @@ class Recorder : public interp::Observer {
   bool ended_ = false;
   bool opaque_ = false;  // the call that is recorded is to run as one step
   PyObject* tracer_ = nullptr;
+  std::function<void(bool)> turn_mode_;
+  bool mode_hidden_ = false;
   std::vector<std::pair<Ref<>, Ref<>>> given_names_;
   std::unordered_map<PyObject*, int> module_calls_;
   // Outer frames, instruction, module, calls of it. Nodes of a graph share most of their frames.

@@ -179,6 +179,10 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
     }
   }
   switch (purity) {
+    case Purity::Modes:
+      mode_hidden_ = true;
+      turn_mode_(false);
+      [[fallthrough]];
     case Purity::Values:
     case Purity::Torch:
       for (PyObject* argument : all) {

@@ -77,11 +77,16 @@ bool Session::run() {
   if (!pushed) {
     return false;
   }
+  recorder_.set_mode_switch([&](bool on) {
+    Ref<> done = steal(on ? PyObject_CallOneArg(push.get(), mode.get()) : PyObject_CallNoArgs(pop.get()));
+    ALTERNATOR_CHECK(done, "the tracer's mode can be taken off the stack and put back");
+  });
   Session* outer = std::exchange(current_session, this);
   {
     interp::Interpreting interpreting(&recorder_);
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
+  recorder_.show_mode();
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();

@@ -235,6 +235,7 @@ def process_state():
             torch.get_autocast_dtype("cpu"),
             torch.is_autocast_cache_enabled(),
         ],
+        "autocast nesting": (torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()),
         "default dtype": torch.get_default_dtype(),
         "random numbers of torch": bytes(torch.get_rng_state().numpy()),
         "random numbers": random.getstate(),
