@@ -105,11 +105,24 @@ PyObject* regions(PyObject* self, PyObject*) {
   return list.release();
 }
 
-// inspect(*args, **kwargs): what the guards say of such a call, and the objects that they look at, without making it.
-PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames) {
+PyObject* inspect_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames, bool rows) {
   Ref<> function = share(cast(self)->function);
   auto given = static_cast<size_t>(count);
-  return function ? cast(self)->captured->inspect(function.get(), arguments, given, kwnames) : refuse_call();
+  return function ? cast(self)->captured->inspect(function.get(), arguments, given, kwnames, rows) : refuse_call();
+}
+
+// check(*args, **kwargs): what the guards say of such a call, without making it.
+PyObject* check(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames) {
+  return inspect_call(self, arguments, count, kwnames, false);
+}
+
+// inspect(*args, **kwargs): the same, with the guards and the objects that they look at.
+PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* kwnames) {
+  return inspect_call(self, arguments, count, kwnames, true);
+}
+
+PyCFunction with_keywords(PyObject* (*method)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
 }
 
 // counts(): for each region how its guards are checked.
@@ -145,9 +158,10 @@ PyGetSetDef getters[] = {
 PyMethodDef object_methods[] = {
     {"reset", reset, METH_NOARGS, "Forget what was captured."},
     {"regions", regions, METH_NOARGS, "The guards of each captured region."},
-    {"inspect", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(inspect)), METH_FASTCALL | METH_KEYWORDS,
-     "Check the guards for such a call, without making it: for each region (number of a guard that fails or None, "
-     "rows)."},
+    {"check", with_keywords(check), METH_FASTCALL | METH_KEYWORDS,
+     "Check the guards for such a call, without making it: for each region the number of a guard that fails, or None."},
+    {"inspect", with_keywords(inspect), METH_FASTCALL | METH_KEYWORDS,
+     "The same: for each region (number or None, its guards as rows)."},
     {"counts", counts, METH_NOARGS, "How the guards of each region are checked."},
     {"last_miss", last_miss, METH_NOARGS, "Why no region fitted, the last time that none did."},
     {nullptr, nullptr, 0, nullptr},

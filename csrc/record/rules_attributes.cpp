@@ -277,7 +277,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
     if (own == nullptr) {
       read_place(globals, Kind::DictItem, dict, getattr, py::dict_item(dict, getattr));
     }
-  } else if (node >= 0 && !module) {
+  } else if (node >= 0 && !module && type->tp_dictoffset != 0) {
     read_place(node, Kind::OwnAttribute, object, name, own);
   }
   note_class_value(type, getattr, hook);

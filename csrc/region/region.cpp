@@ -99,7 +99,8 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
       record::Session::current() != nullptr || !frontend_.begin) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }
-  if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) && !inspecting_) {
+  if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) &&
+      inspecting_ == Inspection::No) {
     if (Ref<> result = answer(reinterpret_cast<PyFunctionObject*>(function), arguments); result || !looked_) {
       return result.release();
     }
@@ -115,23 +116,26 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
   return result;
 }
 
-PyObject* Captured::inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
-  inspecting_ = true;
+PyObject* Captured::inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames,
+                            bool rows) {
+  inspecting_ = rows ? Inspection::Rows : Inspection::Check;
   PyObject* result = call(function, arguments, nargsf, kwnames);
-  inspecting_ = false;
+  inspecting_ = Inspection::No;
   return result;
 }
 
-Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots) {
+Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots, bool rows) {
   Ref<> answer = steal(PyList_New(0));
   std::vector<std::shared_ptr<Region>> regions = point.regions;
   for (const std::shared_ptr<Region>& region : regions) {
     Py_ssize_t failed = region->checker.check(region->guards, slots);
-    std::vector<PyObject*> nodes;
-    guard::check(region->guards, slots, &nodes);
-    Ref<> rows = describe_guards(region->guards, &nodes);
-    Ref<> number = failed >= 0 ? steal(PyLong_FromSsize_t(failed)) : share(Py_None);
-    Ref<> row = rows && number ? steal(PyTuple_Pack(2, number.get(), rows.get())) : nullptr;
+    Ref<> row = failed >= 0 ? steal(PyLong_FromSsize_t(failed)) : share(Py_None);
+    if (rows && row) {
+      std::vector<PyObject*> nodes;
+      guard::check(region->guards, slots, &nodes);
+      Ref<> described = describe_guards(region->guards, &nodes);
+      row = described ? steal(PyTuple_Pack(2, row.get(), described.get())) : nullptr;
+    }
     if (!answer || !row || PyList_Append(answer.get(), row.get()) < 0) {
       return nullptr;
     }
@@ -442,13 +446,13 @@ PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
   Point& point = *shared;
   bool looked = std::exchange(looked_, false);
   std::shared_ptr<Region> region = std::move(found_);
-  if (point.conduct == Conduct::Native && point.regions.empty() && !inspecting_) {
+  if (point.conduct == Conduct::Native && point.regions.empty() && inspecting_ == Inspection::No) {
     return py::run_in_default_loop(ts, frame, 0);
   }
   EntrySlots slots(ts, frame->f_func, frame->localsplus, frame->f_code->co_nlocalsplus);
-  if (inspecting_) {
-    inspecting_ = false;
-    return inspect_point(point, slots.data()).release();
+  if (inspecting_ != Inspection::No) {
+    bool rows = std::exchange(inspecting_, Inspection::No) == Inspection::Rows;
+    return inspect_point(point, slots.data(), rows).release();
   }
   if (!looked) {
     region = find(point, slots.data());

@@ -77,8 +77,9 @@ class Captured : public interp::FrameTaker {
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
 
   // Makes the call as far as to its frame, and tells what the guards of the regions that start there say of it: for each
-  // the number of the guard that does not hold (None: all do), and the guards as rows (describe_guards).
-  PyObject* inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
+  // region the number of the guard that does not hold, None if all do; with `rows`, a pair of that and its guards
+  // (describe_guards).
+  PyObject* inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames, bool rows);
 
   bool wants(const py::Frame* frame) const override;
   PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
@@ -99,7 +100,7 @@ class Captured : public interp::FrameTaker {
   std::shared_ptr<Point> point_of(const interp::StackState& state);
   const std::shared_ptr<Point>& entry_point(PyFunctionObject* function);
 
-  Ref<> inspect_point(const Point& point, PyObject* const* slots);
+  Ref<> inspect_point(const Point& point, PyObject* const* slots, bool rows);
 
   // Answers a call without a frame, if a region fits that returns. Null: an exception is set, or a frame is needed (looked_).
   Ref<> answer(PyFunctionObject* function, PyObject* const* arguments);
@@ -117,11 +118,12 @@ class Captured : public interp::FrameTaker {
   Frontend frontend_;
   bool fullgraph_;
   int limit_;
-  bool inspecting_ = false;           // the frame that is waited for is not to be run
-  Ref<> target_;                      // the code whose frame is waited for
-  bool looked_ = false;               // for a region that fits the arguments of that frame:
-  std::shared_ptr<Region> found_;     // this one, or none
-  const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
+  enum class Inspection : uint8_t { No, Check, Rows };
+  Inspection inspecting_ = Inspection::No;  // the frame that is waited for is not to be run
+  Ref<> target_;                            // the code whose frame is waited for
+  bool looked_ = false;                     // for a region that fits the arguments of that frame:
+  std::shared_ptr<Region> found_;           // this one, or none
+  const void* entry_code_ = nullptr;        // of the last call's function, and its globals:
   const void* entry_globals_ = nullptr;
   std::shared_ptr<Point> entry_;                  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
