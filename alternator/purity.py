@@ -35,7 +35,8 @@ def make_rows() -> dict[str, list]:
             *(method for cls in (int, float, complex, bool, str, bytes, range, slice) for method in all_methods(cls)),
             *(object.__init__, object.__new__, object.__init_subclass__),
             *(operator.index, operator.neg, operator.not_, operator.truth),
-            *(torch.is_grad_enabled, torch._C._get_tracing_state, torch._C._is_torch_function_enabled),
+            *(torch.is_grad_enabled, torch._C._is_torch_function_enabled),
+            *(torch._C._get_tracing_state, torch._C._is_tracing),  # nothing is captured while torch.jit traces
             torch._C._is_torch_function_all_disabled,
             *(property, classmethod, staticmethod),
             # Part of the state of torch that every region is guarded by.
@@ -44,6 +45,7 @@ def make_rows() -> dict[str, list]:
             *(torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only),
             # Constants of the build.
             *(torch._C._is_autocast_available, torch._C._get_privateuse1_backend_name, torch.finfo, torch.iinfo),
+            torch.device,
             *methods(torch.Size, "numel", "__add__", "__mul__", "__rmul__"),
             torch._C._log_api_usage_once,  # counts for the vendor, no effect for the program
         ],
@@ -168,22 +170,23 @@ def find_torch_functions():
     candidates += list(get_testing_overrides())
     # Factories are overridable by modes, though not by arguments.
     candidates += [getattr(torch, name) for name in FACTORIES if hasattr(torch, name)]
-    candidates += [torch._C._set_grad_enabled]
+    candidates += [torch._C._set_grad_enabled, torch._ops.OpOverload.__call__, torch._ops.OpOverloadPacket.__call__]
     # get_overridable_functions() leaves some out that its tests cannot call; torch dispatches them all the same.
     for space in (torch._C.TensorBase, torch._C._VariableFunctionsClass, torch._C._nn, torch._C._fft, torch._C._linalg):
-        candidates += [
-            getattr(space, name) for name in vars(space) if not name.startswith("_") and name not in UNDISPATCHED
-        ]
+        candidates += [getattr(space, name) for name in vars(space) if not name.startswith("_")]
     candidates += [getattr(torch, name) for name in vars(torch._C._VariableFunctionsClass) if hasattr(torch, name)]
     kinds = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.FunctionType)
     for function in candidates:
-        if isinstance(function, kinds) and id(function) not in seen:
+        if isinstance(function, kinds) and id(function) not in seen and function.__name__ not in UNDISPATCHED:
             seen.add(id(function))
             yield function
 
 
-# Methods of tensors that do not pass through the dispatch of overridable functions.
-UNDISPATCHED = {"as_subclass"}
+# Functions that do not pass through the dispatch of overridable functions. (A test tries all the others.)
+UNDISPATCHED = {
+    *("as_subclass", "set_", "from_numpy", "frombuffer", "range", "is_vulkan_available", "_nnpack_available"),
+    *("_use_cudnn_rnn_flatten_weight", "_from_blob"),
+}
 
 FACTORIES = [
     *("arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "logspace", "ones"),

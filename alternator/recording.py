@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import operator
 import types
+import warnings
 
 import torch
 
 from alternator import _capture
 from alternator.graphs import GraphWriter, make_example
-from alternator.torch_calls import Unsupported, find_rule, make_table
+from alternator.torch_calls import TorchFailed, Unsupported, find_rule, make_table, write_type
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -59,7 +60,7 @@ class Tracer:
         self.rules = make_table()
         self.writer = GraphWriter()
         self.known = {}  # id of a tensor -> Known, which keeps it alive
-        self.met = []  # (Known, the version of its fake when it came in), of tensors from outside
+        self.versions = []  # (fake, its version when it came in or None), of tensors with memory from outside
         self.inputs = []  # those of them that are inputs of the graph, in order
         self.outputs = []
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
@@ -76,6 +77,8 @@ class Tracer:
             if rule is None:
                 rule = self.rules[func] = find_rule(func)
             return rule(self, func, args, kwargs or {})
+        except (MemoryError, RecursionError):
+            raise  # no part of the program, and no fault of the tracer
         except Exception as error:
             self.give_up(error)
             raise
@@ -85,12 +88,16 @@ class Tracer:
         find_note(func)(self, func, args, kwargs or {})
 
     def give_up(self, error):
-        if fakes.is_data_dependent(error):
-            _capture.abort("DataDependent", str(error))
+        if isinstance(error, TorchFailed) and fakes.is_data_dependent(error.__cause__):
+            _capture.abort("DataDependent", str(error.__cause__))
+        elif isinstance(error, TorchFailed):
+            _capture.abort("TorchException", str(error))
         elif isinstance(error, Unsupported):
             _capture.abort("UnsupportedTorch", str(error))
         else:
-            _capture.abort("TorchException", f"{type(error).__name__}: {error}")
+            text = f"{type(error).__name__}: {error}"
+            _capture.abort("Internal", text)
+            warnings.warn(f"alternator: the tracer failed, please report it. {text}", stacklevel=2)
 
     def compute(self, func, args, kwargs):
         """Run on fakes."""
@@ -100,13 +107,22 @@ class Tracer:
                 kwargs = map_tensors(kwargs, self.fake_of)
         except TypeError as error:
             raise Unsupported(str(error)) from None
-        return self.mode.call(func, args, kwargs)
+        try:
+            return self.mode.call(func, args, kwargs)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            raise TorchFailed(f"{type(error).__name__}: {error}") from error
 
     def fake_of(self, tensor):
         known = self.known.get(id(tensor))
-        return self.meet(tensor).fake if known is None else known.fake
+        if known is None:
+            return tensor if isinstance(tensor, type) else self.meet(tensor).fake
+        return known.fake
 
     def node_of(self, tensor):
+        if isinstance(tensor, type):
+            return write_type(tensor)
         known = self.known.get(id(tensor)) or self.meet(tensor)
         if known.node is None:
             known.node = self.writer.add_placeholder(known.name, known.real, known.fake)
@@ -123,8 +139,11 @@ class Tracer:
             raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
         fake = self.mode.make(tensor)
         known = self.known[id(tensor)] = self.known[id(fake)] = Known(tensor, fake, None, name)
-        self.met.append((known, fake._version))
+        self.watch_version(fake)
         return known
+
+    def watch_version(self, fake):
+        self.versions.append((fake, None if fake.is_inference() else fake._version))
 
     def is_from_outside(self, tensor):
         known = self.known.get(id(tensor)) or self.meet(tensor)
@@ -236,15 +255,17 @@ class Tracer:
     def has_operations(self):
         return bool(self.writer.calls)
 
-    def end(self):
-        """End the trace; tell whether the graph changes tensors from outside."""
+    def end(self, finished):
+        """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
         self.undo_states()
         torch.compiler._is_compiling_flag = self.was_compiling
+        if not finished:
+            return False
         names = _capture.take_names()
         if names is not None:
             self.name_nodes(names)
         self.writer.find_origins()
-        return any(known.fake._version != version for known, version in self.met)
+        return any(version is None or fake._version != version for fake, version in self.versions)
 
     def make_graph(self):
         """Make the torch.fx graph module and its inputs, real tensors."""

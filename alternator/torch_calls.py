@@ -19,6 +19,10 @@ class Unsupported(Exception):
     """A use of torch that cannot be captured."""
 
 
+class TorchFailed(Exception):
+    """Torch raised an exception on fakes: most likely it would on the program's tensors."""
+
+
 # What a tensor's metadata tell.
 METADATA_ATTRIBUTES = [
     "shape",
@@ -123,6 +127,18 @@ def tell_metadata(tracer, func, args, kwargs):
     return result
 
 
+PYTHON_TYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+
+def write_type(cls):
+    """Write a type that torch takes for a dtype as something that code can be made of."""
+    if cls in PYTHON_TYPES:
+        return PYTHON_TYPES[cls]
+    if isinstance(cls, type(torch.FloatTensor)):  # torch.FloatTensor
+        return f"{cls.__module__}.{cls.__name__}"
+    raise Unsupported(f"the type {cls.__name__} as an argument")
+
+
 def refuse(reason):
     def rule(tracer, func, args, kwargs):
         raise Unsupported(reason)
@@ -138,6 +154,7 @@ def record_view(tracer, func, args, kwargs):
 
 def record_data(tracer, func, args, kwargs):
     result = tracer.compute(func, args, kwargs)
+    tracer.watch_version(result)  # its writes are not counted by the tensor whose memory it has
     return tracer.write("call_function", torch._C._autograd._get_data_attr, args, {}, result)
 
 
@@ -188,6 +205,8 @@ def holds_tensor(value):
 
 def find_rule(func):
     """Find the rule for a function that torch dispatches."""
+    if func is torch.device:
+        return tell_metadata
     if isinstance(func, types.MethodWrapperType):  # of an attribute of tensors
         return find_attribute_rule(func)
     if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):

@@ -257,7 +257,8 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
   if (session == nullptr || !PyArg_ParseTuple(args, "ss:abort", &name, &detail)) {
     return nullptr;
   }
-  for (AbortReason reason : {AbortReason::DataDependent, AbortReason::UnsupportedTorch, AbortReason::TorchException}) {
+  for (AbortReason reason : {AbortReason::DataDependent, AbortReason::UnsupportedTorch, AbortReason::TorchException,
+                             AbortReason::Internal}) {
     if (std::strcmp(abort_name(reason), name) == 0) {
       session->recorder().abort(reason, detail);
       Py_RETURN_NONE;

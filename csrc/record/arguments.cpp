@@ -74,7 +74,7 @@ Ref<> map_tensors(PyObject* value, PyObject* function) {
   if (sort == source::Sort::Primitive) {
     return share(value);
   }
-  if (sort == source::Sort::Tensor) {
+  if (sort == source::Sort::Tensor || PyType_Check(value)) {
     return steal(PyObject_CallOneArg(function, value));
   }
   PyTypeObject* type = Py_TYPE(value);
@@ -90,7 +90,7 @@ Ref<> map_tensors(PyObject* value, PyObject* function) {
   if (type == &PySlice_Type) {
     return map_slice(value, function);
   }
-  // Types (torch.FloatTensor) and members of enumerations; functions would be called.
+  // Members of enumerations; functions would be called.
   if (sort == source::Sort::Pinned && !PyFunction_Check(value) && !PyModule_Check(value)) {
     return share(value);
   }

@@ -15,14 +15,15 @@ constexpr const char* kNames[] = {
 #undef PURITY
 };
 
-// The C function behind a callable; for a type, the type itself. Null if there is none.
+// The definition of the C function behind a callable (not the function pointer: pybind11 has one for all of its
+// functions); for a type, the type itself. Null if there is none.
 const void* key_of(PyObject* callable) {
   PyTypeObject* type = Py_TYPE(callable);
   if (type == &PyCFunction_Type) {
-    return reinterpret_cast<const void*>(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_meth);
+    return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
   }
   if (type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type) {
-    return reinterpret_cast<const void*>(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_meth);
+    return reinterpret_cast<PyMethodDescrObject*>(callable)->d_method;
   }
   if (type == &PyWrapperDescr_Type) {
     // Slots share wrapper functions and implementations; the pair is told by the descriptor, which types keep.

@@ -181,7 +181,7 @@ void Recorder::empty_generators() {
 
 void Recorder::end_with_exception() {
   if (!ended_) {
-    abort_ = Abort{AbortReason::UserException, place(), ""};
+    abort_ = Abort{AbortReason::UserException, raised_at_, ""};
     ended_ = true;
   }
 }
@@ -206,6 +206,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   awaited_.reset();
   position_ = position;
+  raised_ = false;
   if (py::is_generator_frame(position.frame)) {
     note_generator();
   }
@@ -241,6 +242,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   if (op == Op::kRETURN_VALUE && depth_ == 1 && position.frame == position.entry) {
     result_ = share(peek(1));
+    returned_at_ = place();
     ended_ = true;
   } else {
     use_operands(op, oparg);
@@ -258,10 +260,17 @@ Verdict Recorder::before_instruction(const Position& position) {
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception() {
   show_mode();
+  if (!raised_) {  // once for each: frames that it leaves are gone
+    raised_ = true;
+    raised_at_ = place();
+  }
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
       abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);
     }
+  }
+  if (opaque_) {
+    abort(AbortReason::TorchException, "");  // on fakes: what it is for real is not known
   }
   return ended_ ? Verdict::Abandon : Verdict::Go;
 }

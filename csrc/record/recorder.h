@@ -101,6 +101,8 @@ class Recorder : public interp::Observer {
   void read_original_length(PyObject* container);
   // The user's place of the instruction in progress.
   std::string place() const;
+  // .. of the instruction that the trace ended at. The frames are gone.
+  const std::string& last_place() const { return abort_ ? abort_->where : returned_at_; }
 
   // For the tracer (record/site.cpp). A call of torch's `function` as the program wrote it: (operator, operands, None),
   // (None, args, kwargs), (Ellipsis, None, None) for an iteration over a tensor, or None if another function or C code
@@ -247,6 +249,9 @@ class Recorder : public interp::Observer {
   journal::Journal journal_;
   std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
+  std::string returned_at_;
+  std::string raised_at_;  // where the last exception came from
+  bool raised_ = false;    // .. out of the instruction in progress
   bool ended_ = false;
   bool opaque_ = false;  // the call that is recorded is to run as one step
   PyObject* tracer_ = nullptr;

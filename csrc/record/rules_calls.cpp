@@ -114,6 +114,10 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     PyObject* method = _PyType_Lookup(Py_TYPE(callable), call);
     if (graph_.read_type(Py_TYPE(callable)) && method != nullptr && PyFunction_Check(method)) {
       note_class_value(Py_TYPE(callable), call, method);
+      if (std::optional<Purity> known = purity_of(method)) {  // an operator of torch's dispatcher
+        opaque_ = *known == Purity::Torch;
+        return record_c_call(method, *known, arguments, count);
+      }
       return;
     }
   }

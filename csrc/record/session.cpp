@@ -97,8 +97,8 @@ bool Session::run() {
     recorder_.empty_generators();
   }
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
-  // end() -> whether the graph changes tensors that came from outside
-  Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", nullptr));
+  // end(whether there will be a graph) -> whether the graph changes tensors that came from outside
+  Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", exit_ ? Py_True : Py_False));
   if (ended.get() == Py_True) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
@@ -157,7 +157,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
       recorder_.stopped() ? writer.write_break(*recorder_.stopped(), recorder_.kept_frames(), generators)
                           : writer.write_return(recorder_.result(), generators);
   if (!program) {
-    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason()};
+    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.last_place(), writer.reason()};
     return std::nullopt;
   }
   for (const journal::Place& place : recorder_.journal().places()) {

@@ -495,6 +495,10 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
       }
       state = std::move(*stepper.stopped());
     }
+    if (tensor::has_modes()) {  // the instruction switched one on: it sees every call from here
+      interp::Interpreting interpreting;
+      return interp::recreate(std::move(state));
+    }
     at_break = true;
     std::shared_ptr<Point> shared = point_of(state);
     Point& point = *shared;

@@ -29,7 +29,8 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 // The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
 PyObject* grad_of(PyObject* tensor);
 
-// Whether a torch function mode or dispatch mode is on in this thread: it is to see every call.
+// Whether something of torch's is on in this thread that is to see every call: a function mode or dispatch mode, the
+// tracer of torch.jit, a transform of torch.func.
 bool has_modes();
 
 // Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads.

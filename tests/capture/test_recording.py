@@ -215,6 +215,10 @@ def tensors_of_tensors(x):
     return torch.tensor([x.sum(), 2.0]), torch.as_tensor(x), torch.as_tensor([1.0, 2.0])
 
 
+def types_as_arguments(x):
+    return torch.zeros(2, dtype=float), x.to(int), x.sum(dtype=complex), x.to(torch.device("cpu"), bool)
+
+
 def sizes(x):
     s = x.shape
     return x.view(s[0] * s[1]), x.reshape(s + (1,)), x.reshape((1, *s)), x.new_zeros(s), x.reshape(s.numel())
@@ -252,6 +256,8 @@ def test_operations_that_torchdynamo_writes_in_another_way():
         return sum([x, x]), abs(x), len(x), pow(x, 2), [*map(operator.neg, x)], 0 < x, 1 == x
 
     check(builtins, X, like_torchdynamo=False)
+    check(types_as_arguments, X, like_torchdynamo=False)
+    check(lambda x: x.type(torch.DoubleTensor), X, like_torchdynamo=False)
 
 
 def test_names_are_torchdynamos():
@@ -651,9 +657,10 @@ def test_changed_metadata():
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_inputs_that_share_memory(backend):
+@pytest.mark.parametrize("data", [False, True])
+def test_inputs_that_share_memory(data, backend):
     def program(x, y):
-        x.add_(1)
+        (x.data if data else x).add_(1)
         return y * 2
 
     compiled = alternator.compile(program, backend=backend)
