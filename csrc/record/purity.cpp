@@ -15,6 +15,8 @@ constexpr const char* kNames[] = {
 #undef PURITY
 };
 
+}  // namespace
+
 // The definition of the C function behind a callable (not the function pointer: pybind11 has one for all of its
 // functions); for a type, the type itself. Null if there is none.
 const void* key_of(PyObject* callable) {
@@ -42,8 +44,6 @@ const void* key_of(PyObject* callable) {
   }
   return callable;  // other callables are in the table by identity
 }
-
-}  // namespace
 
 void set_real_modules(PyObject* names) { real_modules = Py_NewRef(names); }
 

@@ -24,6 +24,9 @@ bool is_of_real_module(PyObject* function);
 // A slot of a type, bound to an object: object().__str__.
 bool is_method_wrapper(PyObject* callable);
 
+// What stands for a callable in tables.
+const void* key_of(PyObject* callable);
+
 // What is known of a callable that is no Python function; empty if nothing.
 std::optional<Purity> purity_of(PyObject* callable);
 

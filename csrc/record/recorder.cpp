@@ -301,7 +301,7 @@ void Recorder::record_frame_start() {
   if (purity_of(object) == Purity::Scope) {
     record_scope_start(object);
   }
-  if (is_fresh_function(object)) {
+  if (is_fresh_function(object) || is_stand_in(frame->f_globals)) {
     return;  // made by the trace; so are its cells and defaults, or they were read when it was made
   }
   // A special method has no node yet: C code found it on its class, which is watched.
@@ -451,14 +451,14 @@ void Recorder::record(Op op, int oparg) {
     case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
     case Op::kCALL:
     case Op::kKW_NAMES: {
-      PyObject* const* arguments = position_.stack_top - oparg;
-      PyObject* method = arguments[-2];
-      return method != nullptr ? record_call(method, arguments - 1, oparg + 1)
-                               : record_call(arguments[-1], arguments, oparg);
+      PyObject** arguments = position_.stack_top - oparg;
+      int self = arguments[-2] != nullptr;
+      return record_vector_call(&arguments[-1 - self], oparg + self);
     }
     case Op::kCALL_FUNCTION_EX: {
       bool has_kwargs = oparg & 1;
-      return record_star_call(peek(has_kwargs ? 3 : 2), peek(has_kwargs ? 2 : 1), has_kwargs ? peek(1) : nullptr);
+      return record_star_call(&position_.stack_top[has_kwargs ? -3 : -2], peek(has_kwargs ? 2 : 1),
+                              has_kwargs ? peek(1) : nullptr);
     }
     case Op::kMAKE_FUNCTION: made_function_ = true; return;
     case Op::kJUMP_BACKWARD:

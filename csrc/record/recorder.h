@@ -186,7 +186,11 @@ class Recorder : public interp::Observer {
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_class_call(PyObject* type);
   void record_method_parts(PyObject* method);
-  void record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs);
+  // As instructions make them; a stand-in may take the callable's place on the stack.
+  void record_vector_call(PyObject** callable, Py_ssize_t count);
+  void record_star_call(PyObject** callable, PyObject* args, PyObject* kwargs);
+  PyObject* call_names() const;
+  bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
   void record_import(PyObject* name, PyObject* level);
   // Tells the tracer of a call. False if the trace ended over it.
   bool tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs);

@@ -2,6 +2,7 @@
 #include "py/body.h"
 #include "py/iterator.h"
 #include "record/recorder.h"
+#include "record/stand_in.h"
 
 namespace alternator::record {
 
@@ -320,7 +321,40 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
   }
 }
 
-void Recorder::record_star_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
+// The names that the KW_NAMES in front of a call gives to its last arguments.
+PyObject* Recorder::call_names() const {
+  const py::CodeUnit* at = position_.instruction;
+  int oparg = py::oparg_of(*at);
+  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
+    oparg = oparg << 8 | py::oparg_of(*++at);
+  }
+  bool named = py::canonical(*at) == py::Op::kKW_NAMES;
+  return named ? PyTuple_GET_ITEM(position_.frame->f_code->co_consts, oparg) : nullptr;
+}
+
+void Recorder::record_vector_call(PyObject** callable, Py_ssize_t count) {
+  PyObject* names = call_names();
+  Py_ssize_t positional = count - (names ? PyTuple_GET_SIZE(names) : 0);
+  if (!put_stand_in(callable, callable + 1, count, positional)) {
+    record_call(*callable, callable + 1, count);
+  }
+}
+
+// Within stand-ins C functions are what they are.
+bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+  if (is_stand_in(position_.frame->f_globals)) {
+    return false;
+  }
+  Ref<> other = stand_in_for(*callable, arguments, count, positional);
+  PyErr_Clear();
+  bool put = static_cast<bool>(other);
+  if (put) {
+    Py_SETREF(*callable, other.release());
+  }
+  return put;
+}
+
+void Recorder::record_star_call(PyObject** callable, PyObject* args, PyObject* kwargs) {
   record_iteration(args);
   if (kwargs != nullptr) {
     record_iteration(kwargs);
@@ -347,7 +381,9 @@ void Recorder::record_star_call(PyObject* callable, PyObject* args, PyObject* kw
       all.push_back(value);
     }
   }
-  record_call(callable, all.data(), static_cast<Py_ssize_t>(all.size()));
+  if (!put_stand_in(callable, all.data(), static_cast<Py_ssize_t>(all.size()), Py_SIZE(args))) {
+    record_call(*callable, all.data(), static_cast<Py_ssize_t>(all.size()));
+  }
 }
 
 }  // namespace alternator::record

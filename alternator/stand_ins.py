@@ -1,0 +1,206 @@
+"""Python code that a trace runs in place of C functions that look into their arguments or call what they are given.
+
+C code that takes items out of an iterator and compares them, or that calls another C function, does so unseen: what it
+reads would have no guard. Its equal in Python is seen instruction by instruction. A stand-in serves the trace alone, and
+only as long as all goes well: if it raises an exception the call runs for real, so messages and tracebacks are CPython's.
+
+Within this file names mean what they say: nothing here is stood in for, and reads of its globals need no guard.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+
+from alternator import _capture
+
+_missing = object()
+
+
+# ---- Functions over iterables --------------------------------------------------------------------------------------
+
+
+def any_(iterable, /):
+    for item in iterable:
+        if item:
+            return True
+    return False
+
+
+def all_(iterable, /):
+    for item in iterable:
+        if not item:
+            return False
+    return True
+
+
+def sum_(iterable, /, start=0):
+    if isinstance(start, (str, bytes, bytearray)):
+        raise TypeError
+    for item in iterable:
+        start = start + item
+    return start
+
+
+def make_extreme(is_better):
+    def extreme(*args, key=None, default=_missing):
+        best = best_key = _missing
+        for item in args[0] if len(args) == 1 else args:
+            item_key = item if key is None else key(item)
+            if best is _missing or is_better(item_key, best_key):
+                best, best_key = item, item_key
+        if best is _missing and (default is _missing or len(args) != 1):
+            raise ValueError
+        return default if best is _missing else best
+
+    return extreme
+
+
+def reduce_(function, iterable, initial=_missing, /):
+    result = initial
+    for item in iterable:
+        result = item if result is _missing else function(result, item)
+    if result is _missing:
+        raise TypeError
+    return result
+
+
+def sorted_(iterable, /, *, key=None, reverse=False):
+    items = [*iterable]
+    sort(items, key=key, reverse=reverse)
+    return items
+
+
+def sort(self, /, *, key=None, reverse=False):
+    if key is None:
+        _capture.look_into(self)
+        return list.sort(self, reverse=reverse)
+    keys = [key(item) for item in self]
+    _capture.look_into(keys)
+    ahead = iter(keys)
+    return list.sort(self, key=lambda item: next(ahead), reverse=reverse)
+
+
+# ---- Functions that call what they are given -----------------------------------------------------------------------
+
+
+def map_(function, *iterables):
+    return map(lambda *args: function(*args), *iterables)
+
+
+def make_choice(cls):
+    """Make the stand-in for an iterator that asks of each item whether something is true."""
+
+    def choose(function, iterable, /):
+        return cls((lambda item: not not item) if function is None else lambda item: not not function(item), iterable)
+
+    return choose
+
+
+def starmap(function, iterable, /):
+    return itertools.starmap(lambda *args: function(*args), ((*args,) for args in iterable))
+
+
+def accumulate(iterable, func=None, *, initial=None):
+    if func is None:
+        return itertools.accumulate(iterable, lambda a, b: a + b, initial=initial)
+    return itertools.accumulate(iterable, lambda a, b: func(a, b), initial=initial)
+
+
+def iter_(function, sentinel, /):
+    return iter(lambda: function(), sentinel)
+
+
+# ---- Containers made of iterators ----------------------------------------------------------------------------------
+
+
+def make_gathering(function):
+    """Make the stand-in for a function that looks at the items of an iterator: it gets a list of them."""
+
+    def gather(*args):
+        return function(*[[*arg] if hasattr(type(arg), "__next__") else arg for arg in args])
+
+    return gather
+
+
+def dict_(pairs, /, **items):
+    made = {}
+    update(made, pairs, **items)
+    return made
+
+
+def update(self, pairs, /, **items):
+    if hasattr(type(pairs), "keys"):
+        return dict.update(self, pairs, **items)
+    for pair in pairs:
+        key, value = pair
+        dict.__setitem__(self, key, value)
+    dict.update(self, **items)
+
+
+def add_all(self, /, *iterables):
+    for iterable in iterables:
+        for item in iterable:
+            set.add(self, item)
+
+
+# ---- The operators as functions ------------------------------------------------------------------------------------
+
+
+def make_operators():
+    """Pair the functions of `operator` with Python functions that use the operators themselves."""
+    binary = {
+        **{"add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//", "mod": "%"},
+        **{"pow": "**", "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "is_": "is"},
+        **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "is_not": "is not"},
+    }
+    source = [f"def {name}(a, b, /): return a {sign} b" for name, sign in binary.items()]
+    for name, sign in list(binary.items())[:13]:
+        source.append(f"def i{name.rstrip('_')}(a, b, /):\n    a {sign}= b\n    return a")
+    unary = {"neg": "-", "pos": "+", "invert": "~", "not_": "not ", "truth": "not not "}
+    source += [f"def {name}(a, /): return {sign}a" for name, sign in unary.items()]
+    source += [
+        "def getitem(a, b, /): return a[b]",
+        "def setitem(a, b, c, /): a[b] = c",
+        "def delitem(a, b, /): del a[b]",
+        "def contains(a, b, /): return b in a",
+        "def concat(a, b, /): return a + b",
+    ]
+    space = {}
+    exec("\n".join(source), globals(), space)
+    return {getattr(operator, name): function for name, function in space.items() if hasattr(operator, name)}
+
+
+# What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
+STAND_INS = {
+    "always": {
+        **{any: any_, all: all_, sum: sum_, sorted: sorted_, list.sort: sort, functools.reduce: reduce_},
+        **{min: make_extreme(operator.lt), max: make_extreme(operator.gt)},
+        **{filter: make_choice(filter), itertools.filterfalse: make_choice(itertools.filterfalse)},
+        **{itertools.takewhile: make_choice(itertools.takewhile), itertools.dropwhile: make_choice(itertools.dropwhile)},
+        **{itertools.starmap: starmap, itertools.accumulate: accumulate},
+    },
+    # an argument is an iterator
+    "iterator": {
+        **{function: make_gathering(function) for function in (set, frozenset, str.join, bytes.join, dict.fromkeys)},
+        **{
+            function: make_gathering(function)
+            for cls in (set, frozenset)
+            for function in map(
+                cls.__dict__.get, ["union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"]
+            )
+        },
+        **{getattr(set, n): make_gathering(getattr(set, n)) for n in ("difference_update", "intersection_update")},
+        set.update: add_all,
+    },
+    # an argument is C code that can be called
+    "callback": {map: map_},
+    "two": {iter: iter_},
+    # the argument is no dict
+    "pairs": {dict: dict_, dict.update: update},
+}
+
+
+def make_table():
+    return {**STAND_INS, "operator": make_operators()}

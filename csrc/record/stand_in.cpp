@@ -1,0 +1,103 @@
+#include "record/stand_in.h"
+
+#include <unordered_map>
+
+#include "record/purity.h"
+
+namespace alternator::record {
+namespace {
+
+enum class When : uint8_t {
+#define WHEN(name, row) name,
+#include "record/stand_in.def"
+#undef WHEN
+};
+constexpr const char* kRows[] = {
+#define WHEN(name, row) row,
+#include "record/stand_in.def"
+#undef WHEN
+};
+
+struct StandIn {
+  When when;
+  PyObject* function;
+};
+std::unordered_map<const void*, StandIn> table;
+PyObject* own_globals = nullptr;
+
+PyObject* relay(PyObject* target, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return PyObject_Vectorcall(target, args, count, names);
+}
+
+PyMethodDef relay_method = {"stand_in",
+                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(relay)),
+                            METH_FASTCALL | METH_KEYWORDS, nullptr};
+
+bool is_seen_when_called(PyObject* callable) {
+  return PyFunction_Check(callable) ||
+         (Py_IS_TYPE(callable, &PyMethod_Type) && PyFunction_Check(PyMethod_GET_FUNCTION(callable)));
+}
+
+bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+  switch (when) {
+    case When::Always:
+    case When::Operator: return true;
+    case When::Two: return positional == 2;
+    case When::Pairs: return positional > 0 && !PyDict_Check(arguments[positional - 1]);
+    case When::Iterator:
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        if (PyIter_Check(arguments[i])) {
+          return true;
+        }
+      }
+      return false;
+    case When::Callback:
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        if (PyCallable_Check(arguments[i]) && !is_seen_when_called(arguments[i])) {
+          return true;
+        }
+      }
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool fill_stand_ins(PyObject* rows) {
+  table.clear();
+  for (size_t i = 0; i < sizeof kRows / sizeof *kRows; ++i) {
+    PyObject* pairs = PyDict_GetItemString(rows, kRows[i]);
+    if (pairs == nullptr || !PyDict_Check(pairs)) {
+      PyErr_Format(PyExc_KeyError, "the table of stand-ins has no row %s", kRows[i]);
+      return false;
+    }
+    PyObject *callable, *function;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(pairs, &position, &callable, &function)) {
+      Py_INCREF(callable);  // lives as long as the table: its address is the key
+      table.insert_or_assign(key_of(callable), StandIn{static_cast<When>(i), Py_NewRef(function)});
+      own_globals = reinterpret_cast<PyFunctionObject*>(function)->func_globals;
+    }
+  }
+  return true;
+}
+
+Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+  auto found = table.find(key_of(callable));
+  if (found == table.end() || !applies(found->second.when, arguments, count, positional)) {
+    return nullptr;
+  }
+  Ref<> target = share(found->second.function);
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self)) {
+      target = steal(PyMethod_New(target.get(), self));
+    }
+  }
+  return target ? steal(PyCFunction_New(&relay_method, target.get())) : nullptr;
+}
+
+bool is_stand_in(PyObject* globals) { return globals == own_globals; }
+
+}  // namespace alternator::record
