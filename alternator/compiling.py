@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
+import re
 import warnings
 import weakref
 
 import torch
 
-from alternator import _capture
+from alternator import _capture, stand_ins
 from alternator.purity import REAL_MODULES, make_rows
 from alternator.recording import Tracer
+
+# Objects that never change and that C code looks into.
+IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
 
 RECOMPILE_LIMIT = 8
 
@@ -29,9 +34,9 @@ def prepare():
     import enum
 
     by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-    by_identity = (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+    by_identity = (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket, *IMMUTABLE)
     module_call = torch.nn.Module._wrapped_call_impl.__code__
-    _capture.set_up(make_rows(), REAL_MODULES, torch.Tensor, by_value, by_identity, module_call)
+    _capture.set_up(make_rows(), stand_ins.make_table(), REAL_MODULES, torch.Tensor, by_value, by_identity, module_call)
 
 
 def find_backend(backend, mode=None, options=None):

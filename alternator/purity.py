@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import operator
+import re
 import sys
 import types
 
@@ -25,16 +26,23 @@ def all_methods(cls):
     return found + [value for value in vars(cls).values() if isinstance(value, types.WrapperDescriptorType)]
 
 
+COMPARISONS = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
+
+
 def make_rows() -> dict[str, list]:
     import torch
 
+    from alternator import _capture
+
     return {
         "values": [
-            *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, bool, complex, range, slice, object, super),
+            *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, complex, range, slice, object, super),
+            *(method for cls in (re.Pattern, re.Match) for method in all_methods(cls)),
+            *(operator.itemgetter.__reduce__, operator.attrgetter.__reduce__, operator.itemgetter, operator.attrgetter),
             *[value for value in vars(math).values() if isinstance(value, types.BuiltinFunctionType)],
             *(method for cls in (int, float, complex, bool, str, bytes, range, slice) for method in all_methods(cls)),
             *(object.__init__, object.__new__, object.__init_subclass__),
-            *(operator.index, operator.neg, operator.not_, operator.truth),
+            *(operator.index, operator.neg),
             *(torch.is_grad_enabled, torch._C._is_torch_function_enabled),
             *(torch._C._get_tracing_state, torch._C._is_tracing),  # nothing is captured while torch.jit traces
             torch._C._is_torch_function_all_disabled,
@@ -55,13 +63,16 @@ def make_rows() -> dict[str, list]:
         ],
         "identity": [id],
         "shallow": [
-            *(tuple, list, dict, set, frozenset, enumerate, zip, map, filter, reversed, sum),
-            *methods(dict, "items", "keys", "values", "copy", "__iter__", "__len__"),
+            *(tuple, list, dict, enumerate, zip, map, filter, reversed),
+            *methods(dict, "items", "keys", "values", "copy", "__iter__"),
             *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
-            *methods(list, "copy", "index", "count", "__iter__"),
-            *methods(tuple, "index", "count", "__iter__", "__new__", "__getnewargs__"),
+            *methods(list, "copy", "__iter__"),
+            *methods(tuple, "__iter__", "__new__", "__getnewargs__"),
             *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
-            *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile),
+            *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile, itertools.dropwhile),
+            *(itertools.filterfalse, itertools.combinations, itertools.permutations, itertools.pairwise),
+            *(itertools.combinations_with_replacement, itertools.compress, itertools.groupby, itertools.cycle),
+            *(bytes, bytearray, torch.Size, types.SimpleNamespace),
             *(
                 functools.partial,
                 collections.OrderedDict,
@@ -78,19 +89,31 @@ def make_rows() -> dict[str, list]:
             *methods(frozenset, "__contains__", "union", "intersection", "difference", "issubset", "issuperset"),
             *methods(types.MappingProxyType, "items", "keys", "values", "get", "copy"),
             types.MappingProxyType,
-            min,
-            max,
-            sorted,
+            *(set, frozenset, _capture.look_into, hash),
+            *methods(list, "index", "count"),
+            *methods(tuple, "index", "count"),
+            *methods(collections.deque, "index", "count"),
             operator.eq,
             operator.ne,
             operator.lt,
             operator.le,
             operator.gt,
             operator.ge,
-            str,
+            *methods(list, "__contains__", *COMPARISONS),
+            *methods(tuple, "__contains__", "__hash__", *COMPARISONS),
+            *methods(dict, *COMPARISONS),
+            *methods(set, *COMPARISONS),
+            *methods(frozenset, "__hash__", *COMPARISONS),
         ],
-        "length": [len],
-        "truth": [any, all],
+        "text": [
+            *(str, repr, ascii, format, str.format, str.__mod__, bytes.__mod__, str.__format__, object.__repr__),
+            *methods(list, "__repr__"),
+            *methods(tuple, "__repr__"),
+            *methods(dict, "__repr__"),
+            *methods(object, "__str__", "__format__"),
+        ],
+        "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
+        "truth": [bool, operator.truth, operator.not_],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
         "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
         "get_attr": [getattr, hasattr, object.__getattribute__],

@@ -9,9 +9,12 @@ Within this file names mean what they say: nothing here is stood in for, and rea
 
 from __future__ import annotations
 
+import _collections
+import collections
 import functools
 import itertools
 import operator
+import re
 
 from alternator import _capture
 
@@ -82,6 +85,10 @@ def sort(self, /, *, key=None, reverse=False):
     return list.sort(self, key=lambda item: next(ahead), reverse=reverse)
 
 
+def remove(self, value, /):
+    del self[list.index(self, value)]
+
+
 # ---- Functions that call what they are given -----------------------------------------------------------------------
 
 
@@ -109,7 +116,24 @@ def accumulate(iterable, func=None, *, initial=None):
 
 
 def iter_(function, sentinel, /):
-    return iter(lambda: function(), sentinel)
+    return iter(lambda: look(function()), sentinel)
+
+
+def groupby(iterable, key=None):
+    return itertools.groupby(iterable, look if key is None else lambda item: look(key(item)))
+
+
+def compress(data, selectors):
+    return itertools.compress(data, (not not selector for selector in selectors))
+
+
+def sub(self, /, repl, string, count=0):
+    return self.sub(lambda match: repl(match), string, count)
+
+
+def look(value):
+    _capture.look_into(value)
+    return value
 
 
 # ---- Containers made of iterators ----------------------------------------------------------------------------------
@@ -130,6 +154,29 @@ def dict_(pairs, /, **items):
     return made
 
 
+def ordered_dict(pairs, /, **items):
+    made = collections.OrderedDict()
+    update_by_items(made, pairs, **items)
+    return made
+
+
+def default_dict(factory=None, pairs=(), /, **items):
+    made = collections.defaultdict(factory)
+    update(made, pairs, **items)
+    return made
+
+
+def count_elements(mapping, iterable, /):
+    for element in iterable:
+        mapping[element] = mapping.get(element, 0) + 1
+
+
+def chain_from(iterables, /):
+    if not isinstance(iterables, (list, tuple)):
+        raise TypeError
+    return itertools.chain(*iterables)
+
+
 def update(self, pairs, /, **items):
     if hasattr(type(pairs), "keys"):
         return dict.update(self, pairs, **items)
@@ -139,10 +186,42 @@ def update(self, pairs, /, **items):
     dict.update(self, **items)
 
 
+def update_by_items(self, pairs, /, **items):
+    if hasattr(type(pairs), "keys"):
+        return collections.OrderedDict.update(self, pairs, **items)
+    for pair in pairs:
+        key, value = pair
+        self[key] = value
+    for key, value in items.items():
+        self[key] = value
+
+
 def add_all(self, /, *iterables):
     for iterable in iterables:
         for item in iterable:
             set.add(self, item)
+
+
+# ---- Objects that are called ---------------------------------------------------------------------------------------
+
+
+def call_partial(self, /, *args, **kwargs):
+    return self.func(*self.args, *args, **{**self.keywords, **kwargs})
+
+
+def call_itemgetter(self, value, /):
+    keys = self.__reduce__()[1]
+    return value[keys[0]] if len(keys) == 1 else tuple([value[key] for key in keys])
+
+
+def call_attrgetter(self, value, /):
+    found = []
+    for path in self.__reduce__()[1]:
+        part = value
+        for name in path.split("."):
+            part = getattr(part, name)
+        found.append(part)
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 # ---- The operators as functions ------------------------------------------------------------------------------------
@@ -175,11 +254,13 @@ def make_operators():
 # What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
 STAND_INS = {
     "always": {
-        **{any: any_, all: all_, sum: sum_, sorted: sorted_, list.sort: sort, functools.reduce: reduce_},
+        **{any: any_, all: all_, sum: sum_, sorted: sorted_, list.sort: sort, list.remove: remove, functools.reduce: reduce_},
         **{min: make_extreme(operator.lt), max: make_extreme(operator.gt)},
         **{filter: make_choice(filter), itertools.filterfalse: make_choice(itertools.filterfalse)},
         **{itertools.takewhile: make_choice(itertools.takewhile), itertools.dropwhile: make_choice(itertools.dropwhile)},
         **{itertools.starmap: starmap, itertools.accumulate: accumulate},
+        **{itertools.groupby: groupby, itertools.compress: compress, itertools.chain.from_iterable: chain_from},
+        _collections._count_elements: count_elements,
     },
     # an argument is an iterator
     "iterator": {
@@ -195,10 +276,17 @@ STAND_INS = {
         set.update: add_all,
     },
     # an argument is C code that can be called
-    "callback": {map: map_},
+    "callback": {map: map_, re.Pattern.sub: sub},
     "two": {iter: iter_},
     # the argument is no dict
-    "pairs": {dict: dict_, dict.update: update},
+    "pairs": {
+        **{dict: dict_, dict.update: update, dict.__init__: update, collections.OrderedDict.update: update_by_items},
+        **{collections.OrderedDict: ordered_dict, collections.defaultdict: default_dict},
+    },
+    "instance": {
+        **{functools.partial: call_partial, operator.itemgetter: call_itemgetter},
+        operator.attrgetter: call_attrgetter,
+    },
 }
 
 

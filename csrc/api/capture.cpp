@@ -10,6 +10,7 @@
 #include "record/fault.h"
 #include "record/purity.h"
 #include "record/session.h"
+#include "record/stand_in.h"
 #include "region/region.h"
 #include "source/value.h"
 #include "torch/python_fakes.h"
@@ -292,11 +293,14 @@ PyObject* take_fault(PyObject*, PyObject*) {
                : Py_BuildValue("LO", 0LL, Py_False);
 }
 
-// set_up(purity rows, modules that run for real, tensor class, types compared by value, types compared by identity, code
+// look_into(object): for stand-ins. The table of purities says what it reads; there is nothing else to it.
+PyObject* look_into(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+// set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by identity, code
 // of module calls)
 PyObject* set_up(PyObject*, PyObject* args) {
-  PyObject *rows, *modules, *tensor, *by_value, *by_identity, *module_call;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyTuple_Type, &modules, &PyType_Type,
+  PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type, &modules, &PyType_Type,
                         &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity, &PyCode_Type, &module_call)) {
     return nullptr;
   }
@@ -304,7 +308,7 @@ PyObject* set_up(PyObject*, PyObject* args) {
   record::set_real_modules(modules);
   record::Recorder::module_call = Py_NewRef(module_call);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
-  if (!record::fill_purity_table(rows) || !record::prepare_rules()) {
+  if (!record::fill_purity_table(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {
     return nullptr;
   }
   Py_RETURN_NONE;
@@ -312,6 +316,7 @@ PyObject* set_up(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"set_up", set_up, METH_VARARGS, nullptr},
+    {"look_into", look_into, METH_O, nullptr},
     {"watch", watch, METH_O, nullptr},
     {"add_input", add_input, METH_O, nullptr},
     {"name_of", name_of, METH_O, nullptr},

@@ -36,6 +36,12 @@ inline PyObject* own_attribute(PyObject* object, PyObject* name, bool* known) {
 // The attributes that the instance itself holds, in their order: a list of (name, value). Null with an exception set.
 Ref<> own_attributes(PyObject* object);
 
+// The dict that a view of keys, items or values shows; borrowed. Null if the object is none.
+inline PyObject* dict_of_view(PyObject* object) {
+  bool view = PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object);
+  return view ? reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict) : nullptr;
+}
+
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.
 inline PyObject* dict_item(PyObject* dict, PyObject* key) {
   PyObject* value = PyDict_GetItemWithError(dict, key);

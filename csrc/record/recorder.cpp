@@ -1,5 +1,7 @@
 #include "record/recorder.h"
 
+#include "record/stand_in.h"
+
 #include <algorithm>
 
 #include "py/frame.h"
@@ -23,7 +25,23 @@ constexpr int64_t kLongTrace = 300000;
 
 }  // namespace
 
-void Recorder::enter(py::Frame*) { ++depth_; }
+void Recorder::enter(py::Frame* entry) {
+  ++depth_;
+  if (depth_ > 1 && is_stand_in(entry->f_globals)) {
+    standing_in_.push_back(depth_);
+  }
+}
+
+void Recorder::leave() {
+  if (!standing_in_.empty() && standing_in_.back() == depth_) {
+    standing_in_.pop_back();
+    bool exhausted = PyErr_Occurred() == PyExc_StopIteration || PyErr_Occurred() == PyExc_GeneratorExit;
+    if (PyErr_Occurred() && !exhausted && !ended_) {
+      abort(AbortReason::MustRun, "an exception that C code raises");  // .. with its own words and traceback
+    }
+  }
+  --depth_;
+}
 
 // The first instruction: the frames are in place.
 void Recorder::begin() {
@@ -443,11 +461,25 @@ void Recorder::record(Op op, int oparg) {
     case Op::kLIST_EXTEND:
     case Op::kSET_UPDATE:
     case Op::kDICT_UPDATE:
-    case Op::kDICT_MERGE: record_iteration(peek(1)); [[fallthrough]];
+    case Op::kDICT_MERGE:
+      record_iteration(peek(1));
+      if (op == Op::kSET_UPDATE) {
+        record_deep(peek(1), 0);
+      }
+      [[fallthrough]];
     case Op::kLIST_APPEND:
     case Op::kSET_ADD:
+      if (op == Op::kSET_ADD) {
+        record_key(peek(1));
+      }
       return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
-    case Op::kMAP_ADD: return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
+    case Op::kBUILD_SET:
+    case Op::kBUILD_MAP:
+      for (int i = 1; i <= (op == Op::kBUILD_MAP ? 2 * oparg : oparg); i += op == Op::kBUILD_MAP ? 2 : 1) {
+        record_key(peek(op == Op::kBUILD_MAP ? i + 1 : i));
+      }
+      return;
+    case Op::kMAP_ADD: record_key(peek(2)); return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
     case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
     case Op::kCALL:
     case Op::kKW_NAMES: {
@@ -473,10 +505,7 @@ void Recorder::record(Op op, int oparg) {
       return ended_ ? void() : record_call(peek(4), nullptr, 0);
     case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
     case Op::kFORMAT_VALUE:
-      if (source::sort_of(peek(oparg & 4 ? 2 : 1)) != source::Sort::Primitive) {
-        abort(AbortReason::UnknownRead, "an object is formatted");
-      }
-      return;
+      return record_text(peek(oparg & 4 ? 2 : 1));
     case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
     case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
     case Op::kLOAD_NAME:

@@ -59,7 +59,7 @@ class Recorder : public interp::Observer {
   static inline PyObject* module_call = nullptr;
 
   void enter(py::Frame* entry) override;
-  void leave() override { --depth_; }
+  void leave() override;
   interp::Verdict before_instruction(const interp::Position& position) override;
   interp::Verdict on_exception() override;
   bool discards() const override { return ended_; }
@@ -173,6 +173,10 @@ class Recorder : public interp::Observer {
   void record_contents(PyObject* container);
   void record_dict_contents(int node, PyObject* container, PyObject* holder);
   void record_deep(PyObject* object, int depth);
+  // The hash of it, and whether it equals another key.
+  void record_key(PyObject* key);
+  // What str() and the like make of it.
+  void record_text(PyObject* object, int depth = 0);
   void record_length(PyObject* container);
   void record_truth(PyObject* object);
   // `assert` of a tensor: checked by the graph. False if the instruction is none.
@@ -231,6 +235,7 @@ class Recorder : public interp::Observer {
   Start* start_;
   std::optional<Stop> stop_;
   int depth_ = 0;
+  std::vector<int> standing_in_;  // depths at which C code called a stand-in
   int64_t number_ = 0;
   bool deciding_ = false;         // the instruction has not begun
   std::vector<py::Frame*> base_;  // the frames that the trace began in; those from kept_frames_ on are gone

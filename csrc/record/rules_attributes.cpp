@@ -1,6 +1,7 @@
 // What reading an attribute or a global reads: the same steps as CPython's look-up, without running anything.
 #include "py/members.h"
 #include "record/recorder.h"
+#include "record/stand_in.h"
 
 namespace alternator::record {
 
@@ -58,6 +59,9 @@ bool prepare_rules() {
 
 void Recorder::record_global(PyObject* name) {
   PyObject* globals = position_.frame->f_globals;
+  if (is_stand_in(globals)) {
+    return;
+  }
   PyObject* builtins = position_.frame->f_builtins;
   if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) {
     return abort(AbortReason::UnknownRead, "globals that are no plain dict");

@@ -221,17 +221,15 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         record_deep(argument, 0);
       }
       return;
+    case Purity::Text:
+      for (PyObject* argument : all) {
+        record_text(argument);
+      }
+      return;
     case Purity::Length: return first ? record_length(first) : void();
     case Purity::Truth:
       for (PyObject* argument : all) {
         record_truth(argument);
-        record_iteration(argument);
-        for (Py_ssize_t i = 0; PyList_CheckExact(argument) && i < PyList_GET_SIZE(argument); ++i) {
-          record_truth(PyList_GET_ITEM(argument, i));
-        }
-        for (Py_ssize_t i = 0; PyTuple_CheckExact(argument) && i < PyTuple_GET_SIZE(argument); ++i) {
-          record_truth(PyTuple_GET_ITEM(argument, i));
-        }
       }
       return;
     case Purity::Registry: {
@@ -251,7 +249,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         if (PyType_Check(argument)) {
           graph_.read_type(reinterpret_cast<PyTypeObject*>(argument));
         }
-        record_contents(argument);
+        record_deep(argument, 0);  // classes in tuples
       }
       return;
     case Purity::GetAttr:
@@ -285,6 +283,10 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
     case Purity::Update:
       for (size_t i = 1; i < all.size(); ++i) {
         record_iteration(all[i]);
+        record_key(all[i]);
+        if (first != nullptr && PyAnySet_Check(first)) {
+          record_deep(all[i], 0);
+        }
       }
       if (ended_ || first == nullptr) {
         return;
@@ -340,12 +342,9 @@ void Recorder::record_vector_call(PyObject** callable, Py_ssize_t count) {
   }
 }
 
-// Within stand-ins C functions are what they are.
 bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
-  if (is_stand_in(position_.frame->f_globals)) {
-    return false;
-  }
-  Ref<> other = stand_in_for(*callable, arguments, count, positional);
+  auto* caller = reinterpret_cast<PyObject*>(position_.frame->f_func);
+  Ref<> other = stand_in_for(*callable, arguments, count, positional, caller);
   PyErr_Clear();
   bool put = static_cast<bool>(other);
   if (put) {

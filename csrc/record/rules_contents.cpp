@@ -30,6 +30,12 @@ bool is_plain_key(PyObject* key) {
 
 }  // namespace
 
+void Recorder::record_key(PyObject* key) {
+  if (PyTuple_Check(key) || PyAnySet_Check(key)) {
+    record_deep(key, 0);
+  }
+}
+
 void Recorder::record_item(PyObject* container, PyObject* key) {
   int node = graph_.node_of(container);
   if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
@@ -37,6 +43,9 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
   }
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (!PyList_Check(container) && !PyTuple_Check(container)) {
+    record_key(key);
   }
   if (node < 0) {
     return;  // a fresh container, or Python's __getitem__
@@ -153,16 +162,26 @@ void Recorder::record_deep(PyObject* object, int depth) {
   if (depth > 8) {
     return abort(AbortReason::UnknownRead, "containers nested too deeply");
   }
-  if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) {
+  if (PyObject* dict = py::dict_of_view(object)) {
+    return record_deep(dict, depth + 1);
+  }
+  if (PyList_Check(object) || PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; !ended_ && i < Py_SIZE(object); ++i) {
       record_deep(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i), depth + 1);
     }
-  } else if (PyDict_CheckExact(object)) {
+  } else if (PyDict_Check(object)) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (!ended_ && PyDict_Next(object, &position, &key, &value)) {
+      record_deep(key, depth + 1);
       record_deep(value, depth + 1);
     }
+  } else if (PyAnySet_Check(object) || py::body_kind(object) == py::BodyKind::Deque) {
+    Ref<> items = steal(PySequence_Tuple(object));
+    for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+      record_deep(PyTuple_GET_ITEM(items.get(), i), depth + 1);
+    }
+    PyErr_Clear();
   }
 }
 
@@ -209,7 +228,49 @@ void Recorder::record_truth(PyObject* object) {
   }
 }
 
+void Recorder::record_text(PyObject* object, int depth) {
+  PyTypeObject* type = Py_TYPE(object);
+  static PyObject* const names[] = {PyUnicode_InternFromString("__repr__"), PyUnicode_InternFromString("__str__"),
+                                    PyUnicode_InternFromString("__format__")};
+  bool python = false;
+  for (PyObject* name : names) {
+    PyObject* method = _PyType_Lookup(type, name);
+    python = python || (method != nullptr && PyFunction_Check(method));
+  }
+  if (source::sort_of(object) == Sort::Primitive || PyType_Check(object) || python) {
+    return;
+  }
+  auto is_plain = [&](PyTypeObject& known) { return type->tp_repr == known.tp_repr; };
+  if (depth > 8 || !(is_plain(PyList_Type) || is_plain(PyTuple_Type) || is_plain(PyDict_Type) || is_plain(PySet_Type))) {
+    return abort(AbortReason::UnknownRead, std::string("the text of ") + type->tp_name);  // may tell an address
+  }
+  record_contents(object);
+  auto record_items = [&](PyObject* holder) {
+    Ref<> items = steal(PySequence_Tuple(holder));
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+      record_text(PyTuple_GET_ITEM(items.get(), i), depth + 1);
+    }
+  };
+  record_items(object);
+  if (PyDict_Check(object)) {
+    Ref<> values = steal(PyDict_Values(object));
+    record_items(values.get());
+  }
+}
+
 void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
+  if (PyUnicode_Check(left) || PyBytes_Check(left)) {
+    bool several = PyTuple_CheckExact(right);
+    if (several) {
+      record_contents(right);
+    }
+    for (Py_ssize_t i = 0; i < (several ? PyTuple_GET_SIZE(right) : 1); ++i) {
+      PyObject* item = several ? PyTuple_GET_ITEM(right, i) : right;
+      source::is_tensor(item) ? void() : record_text(item);
+    }
+    return;
+  }
   for (PyObject* operand : {left, right}) {
     if (source::is_tensor(operand) || source::sort_of(operand) == Sort::Primitive) {
       continue;
@@ -222,6 +283,10 @@ void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
     }
     if (PyType_Check(operand)) {
       continue;  // int | None
+    }
+    if (py::dict_of_view(operand) != nullptr) {
+      record_deep(operand, 0);
+      continue;
     }
     if (!is_heap_type(operand) && !PyTuple_Check(operand) && !PyAnySet_Check(operand) &&
         py::body_kind(operand) == py::BodyKind::None) {
@@ -264,6 +329,7 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
+  record_key(item);
   int node = graph_.node_of(container);
   if (node >= 0 && PyDict_Check(container) &&
       Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains &&

@@ -166,6 +166,7 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
   if (PyObject* method = python_method(type, methods[deletes])) {
     return note_class_value(type, methods[deletes], method);
   }
+  record_key(key);
   if (!graph_.is_outside(container)) {
     return;
   }

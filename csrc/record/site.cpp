@@ -4,6 +4,7 @@
 #include "py/frame.h"
 #include "py/opcode.h"
 #include "record/recorder.h"
+#include "record/stand_in.h"
 
 namespace alternator::record {
 
@@ -129,7 +130,9 @@ int Recorder::current_site() {
   std::vector<py::Frame*> frames;
   for (py::Frame* frame = position_.frame; frame != nullptr;
        frame = frame == base_.front() ? nullptr : frame->previous) {
-    frames.push_back(frame);
+    if (!is_stand_in(frame->f_globals)) {
+      frames.push_back(frame);
+    }
   }
   int site = -1;
   for (size_t i = frames.size(); i-- > 0;) {
@@ -159,7 +162,7 @@ Ref<> Recorder::list_sites() const {
 }
 
 void Recorder::note_name(PyObject* value, PyObject* name) {
-  if (source::is_tensor(value) && !graph_.is_outside(value)) {
+  if (source::is_tensor(value) && !graph_.is_outside(value) && !is_stand_in(position_.frame->f_globals)) {
     given_names_.emplace_back(share(value), share(name));
   }
 }

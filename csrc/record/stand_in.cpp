@@ -41,6 +41,7 @@ bool is_seen_when_called(PyObject* callable) {
 bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
   switch (when) {
     case When::Always:
+    case When::Instance:
     case When::Operator: return true;
     case When::Two: return positional == 2;
     case When::Pairs: return positional > 0 && !PyDict_Check(arguments[positional - 1]);
@@ -83,18 +84,28 @@ bool fill_stand_ins(PyObject* rows) {
   return true;
 }
 
-Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
+                   PyObject* caller) {
   auto found = table.find(key_of(callable));
-  if (found == table.end() || !applies(found->second.when, arguments, count, positional)) {
+  Ref<> self;
+  if (found == table.end() || found->second.when == When::Instance) {
+    found = table.find(Py_TYPE(callable));
+    if (found == table.end() || found->second.when != When::Instance) {
+      return nullptr;
+    }
+    self = share(callable);
+  }
+  const StandIn& entry = found->second;
+  if (entry.function == caller || !applies(entry.when, arguments, count, positional)) {
     return nullptr;
   }
-  Ref<> target = share(found->second.function);
-  if (PyCFunction_Check(callable)) {
-    PyObject* self = PyCFunction_GET_SELF(callable);
-    if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self)) {
-      target = steal(PyMethod_New(target.get(), self));
+  if (PyCFunction_Check(callable) || is_method_wrapper(callable)) {
+    self = steal(PyObject_GetAttrString(callable, "__self__"));
+    if (self && (PyModule_Check(self.get()) || PyType_Check(self.get()))) {
+      self = nullptr;
     }
   }
+  Ref<> target = self ? steal(PyMethod_New(entry.function, self.get())) : share(entry.function);
   return target ? steal(PyCFunction_New(&relay_method, target.get())) : nullptr;
 }
 

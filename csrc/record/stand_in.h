@@ -10,7 +10,9 @@ bool fill_stand_ins(PyObject* table);
 
 // What is to be called instead of `callable`; null if it runs itself. `positional` of the arguments have no name.
 // The result is C code that calls the Python function: to the trace the call is still one of C code, which breaks as one.
-Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
+// A stand-in itself (`caller`) calls the real thing.
+Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
+                   PyObject* caller);
 
 // The frame runs such a function, or one that is written beside it.
 bool is_stand_in(PyObject* globals);
