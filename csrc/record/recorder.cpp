@@ -442,13 +442,15 @@ void Recorder::record(Op op, int oparg) {
     case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
     case Op::kCALL:
     case Op::kKW_NAMES: {
-      PyObject* const* arguments = position_.stack_top - oparg;
+      PyObject** arguments = position_.stack_top - oparg;
+      substitute(arguments[-2] != nullptr ? &arguments[-2] : &arguments[-1]);
       PyObject* method = arguments[-2];
       return method != nullptr ? record_call(method, arguments - 1, oparg + 1)
                                : record_call(arguments[-1], arguments, oparg);
     }
     case Op::kCALL_FUNCTION_EX: {
       bool has_kwargs = oparg & 1;
+      substitute(position_.stack_top - (has_kwargs ? 3 : 2));
       return record_star_call(peek(has_kwargs ? 3 : 2), peek(has_kwargs ? 2 : 1), has_kwargs ? peek(1) : nullptr);
     }
     case Op::kMAKE_FUNCTION: made_function_ = true; return;

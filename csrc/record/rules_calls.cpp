@@ -120,6 +120,24 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   abort(AbortReason::UnknownCall, describe_callable(callable));
 }
 
+void Recorder::substitute(PyObject** slot) {
+  bool bound = Py_IS_TYPE(*slot, &PyMethod_Type);
+  PyObject* other = substitute_of(bound ? PyMethod_GET_FUNCTION(*slot) : *slot);
+  if (other == nullptr) {
+    return;
+  }
+  graph_.add_constant(other, "fn");
+  Ref<> replacement = share(other);
+  if (bound) {
+    record_method_parts(*slot);
+    replacement = steal(PyMethod_New(other, PyMethod_GET_SELF(*slot)));
+  }
+  if (replacement) {
+    Py_SETREF(*slot, replacement.release());
+  }
+  PyErr_Clear();
+}
+
 void Recorder::record_method_parts(PyObject* method) {
   if (int node = graph_.node_of(method); node >= 0) {
     graph_.read(node, guard::Kind::MethodPart, nullptr, 0, PyMethod_GET_FUNCTION(method));
