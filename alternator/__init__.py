@@ -1,11 +1,9 @@
-"""Alternator: graph capture for PyTorch, on an interpreter of its own.
-
-So far the interpreter: CPython's evaluation loop in C++, entered through the frame-evaluation hook (PEP 523).
-"""
+"""Alternator: graph capture for PyTorch, on an interpreter of its own."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 
 try:
     from alternator import _C
@@ -16,10 +14,25 @@ except ImportError as error:
     ) from error
 
 __version__ = "0.1.0"
-__all__ = ["compile", "frames_translated", "interpret", "is_interpreting", "reset"]
+__all__ = [
+    "Unsupported",
+    "compile",
+    "frames_translated",
+    "install",
+    "installed",
+    "interpret",
+    "is_interpreting",
+    "reset",
+    "uninstall",
+]
 
-# The capture part needs torch, which takes seconds to import: loaded at the first use.
-_CAPTURE = {"compile", "frames_translated", "reset"}
+# Most of it needs torch, which takes seconds to import: loaded at the first use.
+_MODULES = {
+    "compiling": ["compile", "frames_translated", "reset"],
+    "takeover": ["install", "installed", "uninstall"],
+    "errors": ["Unsupported"],
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def interpret(fn):
@@ -41,8 +54,7 @@ def is_interpreting() -> bool:
 
 
 def __getattr__(name):
-    if name in _CAPTURE:
-        from alternator import compiling
-
-        return getattr(compiling, name)
+    home = _HOMES.get(name)
+    if home is not None:
+        return getattr(importlib.import_module(f"alternator.{home}"), name)
     raise AttributeError(f"module 'alternator' has no attribute {name!r}")

@@ -13,38 +13,50 @@ import types
 
 from alternator import _C
 
-USAGE = """python -m alternator interpret SCRIPT [args]
+USAGE = """python -m alternator run SCRIPT [args]
+       python -m alternator run -m MODULE [args]
+       python -m alternator interpret SCRIPT [args]
        python -m alternator interpret -m MODULE [args]"""
+COMMANDS = {
+    "run": "run a program with torch.compile on Alternator",
+    "interpret": "run a program with every frame in our loop",
+}
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m alternator", usage=USAGE, allow_abbrev=False)
-    parser.add_argument("command", choices=["interpret"], help="interpret: run a program with every frame in our loop")
+    explained = "; ".join(f"{name}: {text}" for name, text in COMMANDS.items())
+    parser.add_argument("command", choices=list(COMMANDS), help=explained)
     parser.add_argument("program", nargs=argparse.REMAINDER, help="SCRIPT or -m MODULE, and its arguments")
     options = parser.parse_args(arguments)
-    if options.program[:1] == ["-m"]:
-        if len(options.program) < 2:
-            parser.error("-m needs the name of a module")
-        return run_module(options.program[1], options.program[2:])
+    interpret = options.command == "interpret"
     if not options.program:
         parser.error("which program? Give a SCRIPT or -m MODULE")
-    return run_script(options.program[0], options.program[1:])
+    if options.program == ["-m"]:
+        parser.error("-m needs the name of a module")
+    if not interpret:
+        from alternator import startup
+
+        startup.watch()
+    if options.program[0] == "-m":
+        return run_module(interpret, options.program[1], options.program[2:])
+    return run_script(interpret, options.program[0], options.program[1:])
 
 
-def run_module(name: str, arguments: list[str]) -> int:
+def run_module(interpret: bool, name: str, arguments: list[str]) -> int:
     """Run a module as `python -m` does."""
     sys.argv[:] = ["-m", *arguments]
     make_main_module()
-    return finish(_C.run_main(runpy._run_module_as_main, name))
+    return finish(_C.run_main(interpret, runpy._run_module_as_main, name))
 
 
-def run_script(path: str, arguments: list[str]) -> int:
+def run_script(interpret: bool, path: str, arguments: list[str]) -> int:
     """Run a script, or a folder or archive with a __main__.py, as `python` does."""
     sys.argv[:] = [path, *arguments]
     if os.path.isdir(path) or is_archive(path):
         replace_script_folder(path)
         make_main_module()
-        return finish(_C.run_main(runpy._run_module_as_main, "__main__", False))
+        return finish(_C.run_main(interpret, runpy._run_module_as_main, "__main__", False))
     try:
         with io.open_code(os.path.abspath(path)):
             pass
@@ -57,7 +69,7 @@ def run_script(path: str, arguments: list[str]) -> int:
     module.__file__ = os.path.join(os.getcwd(), path)  # absolute and, as the interpreter has it, not normalised
     module.__cached__ = None
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", module.__file__)
-    return finish(_C.run_main(module.__file__, module.__dict__))
+    return finish(_C.run_main(interpret, module.__file__, module.__dict__))
 
 
 def is_archive(path: str) -> bool:

@@ -12,7 +12,8 @@ import weakref
 import torch
 
 from alternator import _capture, stand_ins
-from alternator.purity import REAL_MODULES, make_rows
+from alternator.errors import make_unsupported
+from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 
 # Objects that never change and that C code looks into.
@@ -24,19 +25,17 @@ _captured = weakref.WeakSet()
 _graphs = 0
 
 
-class Unsupported(RuntimeError):
-    """fullgraph=True and the function cannot be captured as one graph."""
-
-
 @functools.cache
 def prepare():
     """Tell the core what it has to know of torch. Once, at the first use: it costs some milliseconds."""
     import enum
 
     by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-    by_identity = (enum.Enum, torch._ops.OpOverload, torch._ops.OpOverloadPacket, *IMMUTABLE)
+    torch_types = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+    by_identity = (_capture.Captured, enum.Enum, *torch_types, *IMMUTABLE)
     module_call = torch.nn.Module._wrapped_call_impl.__code__
-    _capture.set_up(make_rows(), stand_ins.make_table(), REAL_MODULES, torch.Tensor, by_value, by_identity, module_call)
+    tables = make_rows(), stand_ins.make_table(), find_real_modules()
+    _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call)
 
 
 def find_backend(backend, mode=None, options=None):
@@ -57,7 +56,7 @@ def find_backend(backend, mode=None, options=None):
 def report(kind, text):
     """Say what the core has to say to the user."""
     if kind == "error":
-        raise Unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
+        raise make_unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
     if kind == "eager":
         if not text.startswith("UserException"):
             warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
@@ -83,6 +82,12 @@ def call_backend(backend, module, examples):
         raise failed.with_traceback(error.__traceback__) from None
 
 
+@functools.cache
+def warn_of_static_shapes():
+    """Say once that shapes are not dynamic."""
+    warnings.warn("alternator: dynamic=True is accepted, but each shape is a graph of its own for now", stacklevel=3)
+
+
 def run_and_leave(run, states, *inputs):
     """Run a graph, then set torch's state as the function leaves it."""
     outputs = run(*inputs)
@@ -91,20 +96,26 @@ def run_and_leave(run, states, *inputs):
     return outputs
 
 
-def capture(fn, backend, fullgraph):
-    """Wrap a Python function or bound method."""
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
+    """Wrap a Python function or bound method.
+
+    `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
+    backend does. `report` is told what happens.
+    """
     prepare()
 
     def finish(tracer):
         global _graphs
         module, examples = tracer.make_graph()
         _graphs += 1
+        if on_graph is not None:
+            on_graph(module)
         run = call_backend(backend, module, examples)
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         states = tracer.leave_states()
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
-    captured = _capture.Captured(fn, Tracer, finish, report, fullgraph, RECOMPILE_LIMIT)
+    captured = _capture.Captured(fn, begin, finish, report, fullgraph, RECOMPILE_LIMIT)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
@@ -152,14 +163,14 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
 
-    As torch.compile; `dynamic=True` is not there yet (shapes are static, a new shape is a new graph).
+    As torch.compile; with `dynamic=True` too, each shape is a graph of its own so far.
     """
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )
     if dynamic:
-        raise NotImplementedError("alternator.compile(dynamic=True): dynamic shapes are not captured yet")
+        warn_of_static_shapes()
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not callable(model):

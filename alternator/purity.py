@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import operator
+import os
 import re
 import sys
 import types
@@ -176,11 +177,22 @@ REAL_MODULES = (
         "http",
         "argparse",
         "importlib",
-        "torch._dynamo",
         "torch._logging",
     ),
     *("torch.serialization", "torch.utils.data", "torch.profiler", "torch.autograd.profiler"),
 )
+
+# Of TorchDynamo's own modules, those with code for programs.
+TRACED_MODULES = ("polyfills", "external_utils", "mutation_guard")
+
+
+def find_real_modules():
+    """List the modules whose functions run for real: the ones above, and nearly all of TorchDynamo's."""
+    import torch
+
+    folder = os.path.join(os.path.dirname(torch.__file__), "_dynamo")
+    names = {name.partition(".")[0] for name in os.listdir(folder)} - {"__init__", "__pycache__", *TRACED_MODULES}
+    return REAL_MODULES + tuple(f"torch._dynamo.{name}" for name in sorted(names))
 
 
 def find_torch_functions():

@@ -268,6 +268,37 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
   return PyErr_Format(PyExc_ValueError, "no reason to abort: %s", name);
 }
 
+// set_substitute(callable, other): what is called in its place while tracing. For callables that are no Python functions.
+PyObject* set_substitute(PyObject*, PyObject* args) {
+  PyObject *callable, *other;
+  if (!PyArg_ParseTuple(args, "OO:set_substitute", &callable, &other)) {
+    return nullptr;
+  }
+  record::set_substitute(callable, other);
+  Py_RETURN_NONE;
+}
+
+// set_native(bool): compiled functions are called natively from now on, or not any more.
+PyObject* set_native(PyObject*, PyObject* on) {
+  region::Captured::all_native = on == Py_True;
+  Py_RETURN_NONE;
+}
+
+// add_purity(row, callable): one more for a row of the purity table.
+PyObject* add_purity(PyObject*, PyObject* args) {
+  const char* row;
+  PyObject* callable;
+  if (!PyArg_ParseTuple(args, "sO:add_purity", &row, &callable) || !record::add_purity(row, callable)) {
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+// purity_of(callable) -> whether it has a row in the purity table: True, or None.
+PyObject* purity_of(PyObject*, PyObject* callable) {
+  return Py_NewRef(record::purity_of(callable) ? Py_True : Py_None);
+}
+
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
 // set_fault(at, error or None, begins or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
@@ -326,6 +357,10 @@ PyMethodDef methods[] = {
     {"map_tensors", map_tensors, METH_VARARGS, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
+    {"add_purity", add_purity, METH_VARARGS, nullptr},
+    {"set_substitute", set_substitute, METH_VARARGS, nullptr},
+    {"set_native", set_native, METH_O, nullptr},
+    {"purity_of", purity_of, METH_O, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},
     {"take_fault", take_fault, METH_NOARGS, nullptr},
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
@@ -350,5 +385,6 @@ PyMODINIT_FUNC PyInit__capture() {
       !api::add_forwarder(module.get())) {
     return nullptr;
   }
+  record::set_wrapper_type(reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get())));
   return module.release();
 }

@@ -34,15 +34,20 @@ Ref<> call_or_execute(PyObject* const* arguments, Py_ssize_t count) {
   return steal(PyObject_Vectorcall(arguments[0], arguments + 1, count - 1, nullptr));
 }
 
-// run_main(callable, *args) or run_main(path, globals): the body of `python -m alternator interpret`. It runs as the
-// interpreter's own main would: no frame above it, an uncaught exception printed (SystemExit ends the process).
-// Returns the exit status, or None for an uncaught KeyboardInterrupt, which the caller passes on as a signal.
+// run_main(interpret, callable, *args) or run_main(interpret, path, globals): the body of `python -m alternator`. It runs as
+// the interpreter's own main would: no frame above it, an uncaught exception printed (SystemExit ends the process); in our
+// loop if `interpret` says so. Returns the exit status, or None for an uncaught KeyboardInterrupt, which the caller passes
+// on as a signal.
 PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  if (count < 1) {
-    PyErr_SetString(PyExc_TypeError, "run_main() takes a callable and its arguments");
+  if (count < 2) {
+    PyErr_SetString(PyExc_TypeError, "run_main() takes a flag, a callable and its arguments");
     return nullptr;
   }
-  interp::interpret_process();
+  if (arguments[0] == Py_True) {
+    interp::interpret_process();
+  }
+  ++arguments;
+  --count;
   Ref<> result;
   bool interrupted = false;
   {

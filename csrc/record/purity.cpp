@@ -1,5 +1,6 @@
 #include "record/purity.h"
 
+#include <cstring>
 #include <unordered_map>
 
 namespace alternator::record {
@@ -7,6 +8,8 @@ namespace {
 
 std::unordered_map<const void*, Purity> table;
 
+std::unordered_map<PyObject*, PyObject*> substitutes;  // kept for good, both
+PyTypeObject* wrapper_type = nullptr;
 PyObject* real_modules = nullptr;  // kept for good
 
 constexpr const char* kNames[] = {
@@ -64,6 +67,18 @@ bool is_of_real_module(PyObject* function) {
 
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 
+bool add_purity(const char* row, PyObject* callable) {
+  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
+    if (std::strcmp(kNames[i], row) == 0) {
+      Py_INCREF(callable);  // lives as long as the table: its address is the key
+      table.insert_or_assign(key_of(callable), static_cast<Purity>(i));
+      return true;
+    }
+  }
+  PyErr_Format(PyExc_KeyError, "the purity table has no row %s", row);
+  return false;
+}
+
 bool fill_purity_table(PyObject* rows) {
   table.clear();
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
@@ -83,6 +98,32 @@ bool fill_purity_table(PyObject* rows) {
     }
   }
   return true;
+}
+
+void set_substitute(PyObject* callable, PyObject* other) {
+  substitutes.insert_or_assign(Py_NewRef(callable), Py_NewRef(other));
+}
+
+void set_wrapper_type(PyTypeObject* type) { wrapper_type = type; }
+
+PyObject* substitute_of(PyObject* callable) {
+  static PyObject* const mark = PyUnicode_InternFromString("_alternator_substitute");
+  if (PyFunction_Check(callable)) {
+    PyObject* attributes = reinterpret_cast<PyFunctionObject*>(callable)->func_dict;
+    PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;
+    PyErr_Clear();
+    bool own = value != nullptr && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2 &&
+               PyLong_AsVoidPtr(PyTuple_GET_ITEM(value, 0)) == callable;
+    PyErr_Clear();
+    return own ? PyTuple_GET_ITEM(value, 1) : nullptr;
+  }
+  if (Py_IS_TYPE(callable, wrapper_type)) {
+    Ref<> wrapped = steal(PyObject_GetAttrString(callable, "__wrapped__"));
+    PyErr_Clear();
+    return wrapped.get() == Py_None ? nullptr : wrapped.get();  // kept by the callable
+  }
+  auto found = substitutes.find(callable);
+  return found == substitutes.end() ? nullptr : found->second;
 }
 
 std::optional<Purity> purity_of(PyObject* callable) {

@@ -17,6 +17,8 @@ enum class Purity : uint8_t {
 // Fills the table: {name of the purity: iterable of callables}. False with an exception set.
 bool fill_purity_table(PyObject* rows);
 
+bool add_purity(const char* row, PyObject* callable);
+
 // Python functions of these modules, and of what is below them, run for real as one break: a tuple of names.
 void set_real_modules(PyObject* names);
 bool is_of_real_module(PyObject* function);
@@ -26,6 +28,14 @@ bool is_method_wrapper(PyObject* callable);
 
 // What stands for a callable in tables.
 const void* key_of(PyObject* callable);
+
+// What is called in a callable's place while tracing: the function inside a compiled one, or what a marker says. A Python
+// function carries it as its attribute `_alternator_substitute`, (its id, the other callable), so that copies of its
+// attributes (functools.wraps) mark nothing; other callables are in a table, for good. Borrowed; null if there is none.
+PyObject* substitute_of(PyObject* callable);
+void set_substitute(PyObject* callable, PyObject* other);
+// The type of compiled functions, with the attribute __wrapped__.
+void set_wrapper_type(PyTypeObject* type);
 
 // What is known of a callable that is no Python function; empty if nothing.
 std::optional<Purity> purity_of(PyObject* callable);

@@ -1,6 +1,7 @@
 #include "record/read_graph.h"
 
 #include "py/fields.h"
+#include "record/purity.h"
 
 namespace alternator::record {
 
@@ -40,7 +41,7 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
 }  // namespace
 
 bool ReadGraph::is_nested_function(PyObject* object) {
-  return PyFunction_Check(object) &&
+  return PyFunction_Check(object) && substitute_of(object) == nullptr &&  // a marker is of this very function
          (reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object))->co_flags & CO_NESTED) != 0;
 }
 

@@ -186,6 +186,8 @@ class Recorder : public interp::Observer {
   void record_identity(PyObject* left, PyObject* right);
   void record_membership(PyObject* container, PyObject* item);
   void record_iteration(PyObject* iterable);
+  // Puts in a callable's place on the stack what is called instead of it (purity.h).
+  void substitute(PyObject** slot);
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_class_call(PyObject* type);

@@ -125,6 +125,24 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   abort(AbortReason::UnknownCall, describe_callable(callable));
 }
 
+void Recorder::substitute(PyObject** slot) {
+  bool bound = Py_IS_TYPE(*slot, &PyMethod_Type);
+  PyObject* other = substitute_of(bound ? PyMethod_GET_FUNCTION(*slot) : *slot);
+  if (other == nullptr) {
+    return;
+  }
+  graph_.add_constant(other, "fn");
+  Ref<> replacement = share(other);
+  if (bound) {
+    record_method_parts(*slot);
+    replacement = steal(PyMethod_New(other, PyMethod_GET_SELF(*slot)));
+  }
+  if (replacement) {
+    Py_SETREF(*slot, replacement.release());
+  }
+  PyErr_Clear();
+}
+
 void Recorder::record_method_parts(PyObject* method) {
   if (int node = graph_.node_of(method); node >= 0) {
     graph_.read(node, guard::Kind::MethodPart, nullptr, 0, PyMethod_GET_FUNCTION(method));
@@ -343,6 +361,7 @@ void Recorder::record_vector_call(PyObject** callable, Py_ssize_t count) {
 }
 
 bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+  substitute(callable);  // what a marker says
   auto* caller = reinterpret_cast<PyObject*>(position_.frame->f_func);
   Ref<> other = stand_in_for(*callable, arguments, count, positional, caller);
   PyErr_Clear();

@@ -65,10 +65,13 @@ Session* Session::current() { return current_session; }
 bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
   tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
+  if (!tracer_ || tracer_.get() == Py_None) {
+    return false;
+  }
   Ref<> push = torch_c_function("_push_on_torch_function_stack");
   Ref<> pop = torch_c_function("_pop_torch_function_stack");
   Ref<> mode = steal(mode_type->tp_alloc(mode_type, 0));
-  if (!tracer_ || !push || !pop || !mode) {
+  if (!push || !pop || !mode) {
     return false;
   }
   reinterpret_cast<Mode*>(mode.get())->tracer = Py_NewRef(tracer_.get());

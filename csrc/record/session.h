@@ -15,7 +15,7 @@ class Session {
   Session(PyObject* begin, const interp::StackState& state, std::optional<Recorder::Stop> stop)
       : begin_(share(begin)), start_(state), recorder_(&start_, std::move(stop)) {}
 
-  // Runs the frames observed. False, with an exception set, if the trace could not even begin.
+  // Runs the frames observed. False if the trace could not even begin: with an exception set, or begin() gave None.
   bool run();
   // Torch, or the program's code that torch called, raised the exception that is set: the trace ends.
   void end_by_exception();

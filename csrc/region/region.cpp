@@ -93,9 +93,11 @@ void empty_generators(const interp::StackState& state) {
 
 }  // namespace
 
+bool Captured::all_native = false;
+
 PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   PyObject* code = code_of(function);
-  if (code == nullptr || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags) ||
+  if (code == nullptr || all_native || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags) ||
       record::Session::current() != nullptr || !frontend_.begin) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }

@@ -46,7 +46,7 @@ struct Region {
 
 // What the Python side is asked for (alternator/recording.py).
 struct Frontend {
-  Ref<> begin;   // begin() -> tracer
+  Ref<> begin;   // begin() -> tracer, or None: not this time
   Ref<> finish;  // finish(tracer, outputs) -> callable for the graph
   Ref<> report;  // report(kind, text): a break, a fallback to eager execution, a recompilation
 };
@@ -88,6 +88,9 @@ class Captured : public interp::FrameTaker {
   int traverse(visitproc visit, void* arg) const;
   // Forgets everything, for good: it calls its function natively from then on.
   void close();
+
+  // While true, compiled functions are called natively.
+  static bool all_native;
 
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;

@@ -190,7 +190,5 @@ def test_decorator_and_bad_arguments():
     assert alternator.compile(program.__wrapped__, disable=True) is program.__wrapped__
     with pytest.raises(TypeError, match="not int"):
         alternator.compile(3)
-    with pytest.raises(NotImplementedError, match="dynamic"):
-        alternator.compile(program.__wrapped__, dynamic=True)
     with pytest.raises(RuntimeError, match="mode or options"):
         alternator.compile(program.__wrapped__, mode="default", options={})

@@ -1,0 +1,119 @@
+"""Markers that programs put on functions for TorchDynamo, honoured here.
+
+A marked function carries what is called in its place while tracing (csrc/record/purity.h, `substitute_of`). Where a
+marker of TorchDynamo's leaves nothing to see, `install()` puts a function of ours in its place, which does the same and
+marks.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import torch
+import torch._dynamo
+from torch._dynamo import decorators
+
+from alternator import _capture
+from alternator.substitutes import call_in_graph, call_now, substitute
+
+replacements = {}
+
+
+def extends(owner):
+    """Register a function that gets TorchDynamo's as its first argument, and takes its place."""
+
+    def register(ours):
+        theirs = getattr(owner, ours.__name__)
+        replacements[owner, ours.__name__] = functools.wraps(theirs)(functools.partial(ours, theirs))
+        return ours
+
+    return register
+
+
+@extends(decorators)
+def allow_in_graph(theirs, fn):
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(theirs, each) for each in fn]
+    result = theirs(fn)
+    substitute(fn, call_in_graph(fn))
+    return result
+
+
+@extends(decorators)
+def nonstrict_trace(theirs, fn):
+    wrapped = theirs(fn)
+    substitute(wrapped, call_in_graph(wrapped))
+    return wrapped
+
+
+@extends(decorators)
+def assume_constant_result(theirs, fn):
+    substitute(fn, call_now(fn))
+    return theirs(fn)
+
+
+@extends(decorators)
+def substitute_in_graph(theirs, original, **options):
+    decorate = theirs(original, **options)
+
+    def wrapper(traceable):
+        wrapped = decorate(traceable)
+        substitute(original, traceable)
+        substitute(wrapped, traceable)
+        return wrapped
+
+    return wrapper
+
+
+@extends(decorators)
+def run(theirs, fn=None):
+    from alternator.stances import stance
+
+    if fn is None:
+        return run
+    compiled = fn if hasattr(fn, "_is_torch_compile") else torch.compile(fn)
+
+    @functools.wraps(fn)
+    def run_only(*args, **kwargs):
+        with stance.without_traces():
+            return compiled(*args, **kwargs)
+
+    return run_only
+
+
+def return_true():
+    """Stand for the questions whether code is being compiled."""
+    return True
+
+
+def return_nothing(*args, **kwargs):
+    """Stand for calls that mean nothing while tracing."""
+
+
+def install():
+    """Take over what TorchDynamo knew before: Python stand-ins for C functions, and its own questions."""
+    for question in (
+        torch._dynamo.external_utils.is_compiling,
+        torch._utils.is_compiling,
+        torch.compiler.is_compiling,
+        torch.compiler.is_dynamo_compiling,
+    ):
+        substitute(question, return_true)
+    for marker in (decorators.mark_static_address, torch._dynamo.utils.warn_once):
+        substitute(marker, return_nothing)
+    for original, wrapped in find_stand_ins().items():
+        if _capture.purity_of(original) is None:
+            substitute(original, wrapped.__torch_dynamo_polyfill__)
+
+
+def uninstall():
+    pass  # substitutes hold while tracing only, and Alternator still traces what it has compiled
+
+
+def find_stand_ins():
+    from torch._dynamo.variables import PolyfilledFunctionVariable
+
+    found = PolyfilledFunctionVariable._get_polyfill_handlers()
+    kinds = (types.BuiltinFunctionType, types.MethodDescriptorType, type, functools._lru_cache_wrapper)
+    return {original: wrapped for original, wrapped in found.items() if isinstance(original, kinds)}

@@ -1,0 +1,56 @@
+"""What compiled functions do when no graph fits, and whether they are compiled at all: torch.compiler.set_stance."""
+
+from __future__ import annotations
+
+import contextlib
+
+from torch._dynamo import config, eval_frame
+
+from alternator import _capture
+
+
+class Stance:
+    """The stance that torch.compiler.set_stance() has set, for all compiled functions."""
+
+    def __init__(self):
+        self.run_only = False
+        self.replacements = {(eval_frame, "_set_stance"): self.set}
+
+    def set(self, stance):
+        if _capture.is_tracing():
+            raise RuntimeError("attempted to set_stance in a torch.compile region")
+        before = eval_frame._stance
+        known = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+        if stance.stance not in (*known, "eager_then_compile", "aot_eager_then_compile"):
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        eval_frame._stance = stance
+        _capture.set_native(stance.stance == "force_eager")
+        return before
+
+    @contextlib.contextmanager
+    def without_traces(self):
+        """Have compiled functions use the graphs that they have, and run eagerly otherwise."""
+        before, self.run_only = self.run_only, True
+        try:
+            yield
+        finally:
+            self.run_only = before
+
+    def permits_trace(self, code, reason):
+        """Tell whether a new trace may begin. `reason`: why no graph fits, or None at the first call."""
+        name = eval_frame._stance.stance
+        if name == "eager_on_recompile" or self.run_only or config.disable:
+            return False
+        if name == "fail_on_recompile":
+            text = (
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                f"filename: '{code.co_filename}', function name: '{code.co_name}', line number: {code.co_firstlineno}"
+            )
+            if reason:
+                text += f"\n    triggered by the following guard failure(s):\n    - {reason}"
+            raise RuntimeError(text)
+        return True
+
+
+stance = Stance()
+stance.set.__func__._dynamo_forbidden = True

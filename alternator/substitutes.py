@@ -1,0 +1,51 @@
+"""What is called in a function's place while tracing, and what becomes of such calls."""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import torch
+
+from alternator import _capture
+from alternator.torch_calls import Unsupported, make_table, record_call
+
+
+def substitute(fn, other):
+    """Have `other` called where traced code calls `fn`."""
+    if isinstance(fn, types.FunctionType):
+        fn._alternator_substitute = (id(fn), other)
+    else:
+        _capture.set_substitute(fn, other)
+
+
+def call_in_graph(fn):
+    """Make the function that writes a call of `fn` as one node, without looking into it."""
+    make_table()[fn] = record_call
+
+    def call(*args, **kwargs):
+        # The tracer is the innermost of torch's function modes.
+        return torch.overrides.handle_torch_function(fn, (), *args, **kwargs)
+
+    _capture.add_purity("torch", call)
+    return call
+
+
+def call_now(fn):
+    """Make the function that calls `fn` at once: what it gives is a constant of the trace."""
+
+    def compute(tracer, _, args, kwargs):
+        if any(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())):
+            raise Unsupported("a function whose result is taken for constant, called with a tensor")
+        result = fn(*args, **kwargs)
+        if isinstance(result, torch.Tensor):
+            raise Unsupported("a tensor that is taken for constant")
+        return result
+
+    def call(*args, **kwargs):
+        return torch.overrides.handle_torch_function(marked, (), *args, **kwargs)
+
+    marked = functools.wraps(fn)(lambda *args, **kwargs: fn(*args, **kwargs))
+    make_table()[marked] = compute
+    _capture.add_purity("torch", call)
+    return call

@@ -1,0 +1,313 @@
+"""In TorchDynamo's place: torch.compile and torch._dynamo's entry points run on Alternator.
+
+`install()` puts functions of ours where TorchDynamo's are, in every module of torch._dynamo that holds them (some copy
+them when they are imported), and `uninstall()` puts those back. `torch.compile` itself stays: it resolves its options
+and calls `torch._dynamo.optimize`. TorchDynamo's tracer, guards and bytecode are not used; its registry of backends,
+its settings, counters, exceptions and markers are, because programs use them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import types
+import weakref
+
+import torch
+import torch._dynamo
+from torch._dynamo import eval_frame
+
+from alternator import compiling, markers
+from alternator.accounts import Account
+from alternator.stances import stance
+
+# What takes whose place: (module, name) -> ours. Filled below.
+replacements = {}
+_originals = {}  # id of ours -> (ours, theirs)
+
+
+def takes_place_of(owner, *names):
+    """Register a function of ours for TorchDynamo's."""
+
+    def register(ours):
+        for name in names or (ours.__name__,):
+            replacements[owner, name] = ours
+        return ours
+
+    return register
+
+
+# ---- Compiling -----------------------------------------------------------------------------------------------------
+
+
+class Context:
+    """What torch._dynamo.optimize() gives: a decorator."""
+
+    def __init__(self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None):
+        self.backend = torch._dynamo.lookup_backend(backend)
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.hooks = hooks
+        self.limit = limit
+        self.error_on_graph_break = error_on_graph_break
+        config = getattr(backend, "get_compiler_config", None)
+        self.compiler_config = config() if config is not None else None
+        if dynamic:
+            compiling.warn_of_static_shapes()
+
+    def __enter__(self):
+        raise RuntimeError(
+            "torch._dynamo.optimize(...) is used with a context manager. Please refer to "
+            "https://pytorch.org/tutorials/intermediate/torch_compile_tutorial.html "
+            "to use torch._dynamo.optimize(...) as an annotation/decorator. "
+        )
+
+    def __exit__(self, *exception):
+        return None
+
+    def __call__(self, fn):
+        fn = eval_frame.innermost_fn(fn)
+        if isinstance(fn, torch.nn.Module):
+            return self.compile_module(fn)
+        if inspect.isclass(fn):
+            fn.__call__ = self(fn.__call__)
+            return fn
+        if not callable(fn):
+            raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
+        compiled = self.compile_function(fn)
+        self.mark(compiled, fn)
+        return compiled
+
+    def compile_module(self, module):
+        if isinstance(module, torch.jit.ScriptModule):
+            raise RuntimeError(
+                "torch.compile does not support compiling torch.jit.script or torch.jit.freeze models directly"
+            )
+        compiled = eval_frame.OptimizedModule(module, self)
+        self.mark(compiled, module.forward)
+        return compiled
+
+    def compile_function(self, fn):
+        shared = None if self.hooks else find_shared(fn, self)
+        if shared is not None:
+            return shared
+        account = Account(fn, self)
+        captured = compiling.capture(
+            fn if is_python(fn) else make_inline(fn),
+            self.backend,
+            self.fullgraph,
+            begin=account.begin,
+            on_graph=account.take_graph,
+            report=account.report,
+        )
+        account.captured = weakref.ref(captured)
+        if not self.hooks:
+            share(fn, self, captured)
+        return captured
+
+    def mark(self, compiled, fn):
+        compiled._torchdynamo_orig_callable = fn
+        compiled._torchdynamo_wrapper_id = id(compiled)
+        compiled._is_torch_compile = True
+        compiled.get_compiler_config = lambda: self.compiler_config
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return rebuild_context, (self.backend, self.fullgraph, self.dynamic)
+
+
+def rebuild_context(backend, fullgraph, dynamic):
+    return Context(backend, fullgraph=fullgraph, dynamic=dynamic)
+
+
+def is_python(fn):
+    """Tell whether a call makes a frame of the callable's own."""
+    while isinstance(fn, types.MethodType):
+        fn = fn.__func__
+    return isinstance(fn, types.FunctionType) and fn not in torch_functions()
+
+
+@functools.cache
+def torch_functions():
+    """Find torch's overridable functions in Python: nodes, not code to capture."""
+    from alternator.purity import find_torch_functions
+
+    return {fn for fn in find_torch_functions() if isinstance(fn, types.FunctionType)}
+
+
+def make_inline(fn):
+    """Give a callable that has no frame of its own one that is captured."""
+
+    def inner(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return functools.wraps(fn)(inner) if hasattr(fn, "__name__") else inner
+
+
+# A function compiled twice with the same backend has its graphs once. The function itself keeps what was compiled, as
+# (its id, [(context, captured)]), so that nothing outlives it and copies of its attributes mean nothing.
+
+
+def find_shared(fn, context):
+    owner, entries = getattr(fn, "_alternator_compiled", (None, ()))
+    for other, captured in entries if owner == id(fn) else ():
+        if (
+            other.backend == context.backend
+            and other.fullgraph == context.fullgraph
+            and other.error_on_graph_break == context.error_on_graph_break
+            and other.limit == context.limit
+        ):
+            return captured
+    return None
+
+
+def share(fn, context, captured):
+    if isinstance(fn, types.FunctionType):
+        owner, entries = getattr(fn, "_alternator_compiled", (None, None))
+        if owner != id(fn):
+            fn._alternator_compiled = (id(fn), entries := [])
+        entries.append((context, captured))
+
+
+@takes_place_of(eval_frame)
+def optimize(
+    backend="inductor",
+    *,
+    nopython=False,
+    error_on_graph_break=None,
+    guard_export_fn=None,
+    guard_fail_fn=None,
+    guard_filter_fn=None,
+    disable=False,
+    dynamic=None,
+    package=None,
+    recompile_limit=None,
+    isolate_recompiles=False,
+    shapes_spec=None,
+):
+    """Make a decorator that compiles with a backend: torch._dynamo.optimize."""
+    torch._dynamo.eval_frame.check_for_incompatible_configs()
+    if disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
+        return eval_frame._NullDecorator()
+    hooks = {"guard_export_fn": guard_export_fn, "guard_fail_fn": guard_fail_fn}
+    return Context(
+        backend,
+        fullgraph=nopython,
+        dynamic=dynamic,
+        hooks={name: hook for name, hook in hooks.items() if hook is not None},
+        limit=recompile_limit,
+        error_on_graph_break=error_on_graph_break,
+    )
+
+
+@takes_place_of(eval_frame)
+def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **_):
+    """Make a decorator that compiles to one graph or fails: torch._dynamo.optimize_assert."""
+    return Context(backend, fullgraph=True, dynamic=dynamic, limit=recompile_limit)
+
+
+# ---- Asking --------------------------------------------------------------------------------------------------------
+
+
+@takes_place_of(eval_frame)
+def explain(f, *extra_args, **extra_kwargs):
+    """Tell what is captured of a call: torch._dynamo.explain."""
+    from torch._dynamo.backends.debugging import ExplainOutput
+
+    def inner(*args, **kwargs):
+        torch._dynamo.reset()
+        graphs, operations, reasons = [], [], []
+
+        def collect(module, inputs):
+            graphs.append(module)
+            operations.append([node.target for node in module.graph.nodes if node.op == "call_function"])
+            if module.compile_subgraph_reason.graph_break:
+                reasons.append(module.compile_subgraph_reason)
+            return module.forward
+
+        guards = []
+        optimize(collect, guard_export_fn=guards.extend)(f)(*args, **kwargs)
+        times = torch._dynamo.utils.compile_times(repr="str")
+        torch._dynamo.reset()
+        counts = len(graphs), len(graphs) - 1, reasons, sum(map(len, operations))
+        return ExplainOutput(graphs, *counts, operations, guards, times)
+
+    if extra_args or extra_kwargs:
+        import warnings
+
+        warnings.warn(
+            "explain(f, *args, **kwargs) is deprecated, use explain(f)(*args, **kwargs) instead.  "
+            "If you don't migrate, we may break your explain call in the future if your user defined kwargs "
+            "conflict with future kwargs added to explain(f).",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return inner(*extra_args, **extra_kwargs)
+    return inner
+
+
+@takes_place_of(torch._dynamo)
+def reset():
+    """Forget everything that was captured: torch._dynamo.reset."""
+    _originals[id(reset)][1]()
+    compiling.reset()
+
+
+@takes_place_of(torch._dynamo)
+def reset_code_caches():
+    _originals[id(reset_code_caches)][1]()
+    compiling.reset()
+
+
+# ---- Installing ----------------------------------------------------------------------------------------------------
+
+
+def install():
+    """Make torch.compile and torch._dynamo's entry points run on Alternator."""
+    if _originals:
+        return
+    pairs = {}
+    for (owner, name), ours in {**replacements, **markers.replacements, **stance.replacements}.items():
+        theirs = getattr(owner, name)
+        pairs[id(theirs)] = (theirs, ours)
+        _originals[id(ours)] = (ours, theirs)
+    replace_everywhere(pairs)
+    compiling.prepare()
+    markers.install()
+
+
+def uninstall():
+    """Put TorchDynamo back. What was compiled in between stays Alternator's."""
+    if not _originals:
+        return
+    markers.uninstall()
+    replace_everywhere(dict(_originals))
+    _originals.clear()
+
+
+def replace_everywhere(pairs):
+    """Replace functions in all modules of torch._dynamo, and in torch.compiler, that hold them."""
+    for name, module in list(sys.modules.items()):
+        if module is None or not name.startswith(("torch._dynamo", "torch.compiler", "torch._compile")):
+            continue
+        for key, value in list(vars(module).items()):
+            pair = pairs.get(id(value))
+            if pair is not None and pair[0] is value:
+                setattr(module, key, pair[1])
+
+
+@contextlib.contextmanager
+def installed():
+    """Install for the time of a `with`."""
+    was_installed = bool(_originals)
+    install()
+    try:
+        yield
+    finally:
+        if not was_installed:
+            uninstall()

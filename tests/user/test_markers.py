@@ -1,0 +1,181 @@
+"""Markers that programs carry for TorchDynamo mean the same here."""
+
+import functools
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter, EagerAndRecordGraphs
+
+import alternator
+
+pytestmark = pytest.mark.capture
+X = torch.arange(6.0).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def take_over():
+    with alternator.installed():
+        torch._dynamo.reset()
+        yield
+
+
+def captured(fn, *args, **options):
+    """Call a compiled function; its result, and the graphs."""
+    graphs = EagerAndRecordGraphs()
+    result = torch.compile(fn, backend=graphs, **options)(*args)
+    return result, graphs.graphs
+
+
+def targets(graph):
+    return [node.target for node in graph.graph.nodes if "call" in node.op]
+
+
+def test_allow_in_graph():
+    @torch.compiler.allow_in_graph
+    def opaque(x, factor):
+        return (x * factor).sin()
+
+    def program(x):
+        return opaque(x + 1, 3) + 1
+
+    result, (graph,) = captured(program, X, fullgraph=True)
+    assert torch.equal(result, program(X))
+    assert targets(graph)[1] is opaque
+    assert len(targets(graph)) == 3
+
+
+def test_marks_are_not_copied():
+    @torch.compiler.allow_in_graph
+    def opaque(x):
+        return x.sin()
+
+    @functools.wraps(opaque)
+    def other(x):
+        return opaque(x).cos()
+
+    _, (graph,) = captured(lambda x: other(x), X, fullgraph=True)
+    assert targets(graph) == [opaque, "cos"]
+
+
+def test_nonstrict_trace():
+    @torch._dynamo.nonstrict_trace
+    def opaque(x, y):
+        return x @ y
+
+    def program(x):
+        return opaque(x, x.T) * 2
+
+    result, (graph,) = captured(program, X, fullgraph=True)
+    assert torch.equal(result, program(X))
+    assert opaque in targets(graph)
+
+
+@pytest.mark.parametrize("recursive", [True, False])
+def test_disable(recursive):
+    @torch.compiler.disable(recursive=recursive, reason="it is a test")
+    def outside(x):
+        return x.cos()
+
+    def program(x):
+        return outside(x.sin()).tan()
+
+    result, graphs = captured(program, X)
+    assert torch.equal(result, program(X))
+    assert [targets(graph) for graph in graphs] == [["sin"], ["tan"]]
+
+
+def test_questions():
+    def program(x):
+        if torch.compiler.is_compiling() and torch.compiler.is_dynamo_compiling() and torch._dynamo.is_compiling():
+            return x + 1
+        return x - 1
+
+    result, graphs = captured(program, X, fullgraph=True)
+    assert torch.equal(result, X + 1)
+    assert torch.equal(program(X), X - 1)
+    assert len(graphs) == 1
+
+
+def test_assume_constant_result():
+    calls = []
+
+    @torch._dynamo.assume_constant_result
+    def number():
+        calls.append(1)
+        return 3 + len(calls)
+
+    compiled = torch.compile(lambda x: x + number(), backend="eager", fullgraph=True)
+    first = compiled(X)
+    assert torch.equal(first, compiled(X))
+    assert torch.equal(first, X + 3 + len(calls))
+
+
+def test_substitute_in_graph():
+    import zlib
+
+    @torch._dynamo.substitute_in_graph(zlib.adler32, skip_signature_check=True)
+    def add_up(data, /):
+        return sum(data)
+
+    def program(x):
+        return x + zlib.adler32(b"\x01\x02")
+
+    result, _ = captured(program, X, fullgraph=True)
+    assert torch.equal(result, X + 3)
+    assert torch.equal(program(X), X + zlib.adler32(b"\x01\x02"))
+
+
+@pytest.mark.parametrize("stance", ["default", "force_eager", "eager_on_recompile", "fail_on_recompile"])
+def test_stances(stance):
+    counter = CompileCounter()
+    compiled = torch.compile(lambda x: x.sin(), backend=counter)
+    compiled(X)
+    before = counter.frame_count
+    with torch.compiler.set_stance(stance):
+        assert torch.equal(compiled(X), X.sin())
+        if stance == "fail_on_recompile":
+            with pytest.raises(RuntimeError, match=r"fail_on_recompile(.|\n)*had sizes \[2, 3\], has now \[1, 3\]"):
+                compiled(X[:1])
+        else:
+            assert torch.equal(compiled(X[:1]), X[:1].sin())
+    assert counter.frame_count == before + (stance == "default")
+    compiled(X[:1])
+    assert counter.frame_count == 2
+
+
+def test_run():
+    counter = CompileCounter()
+    compiled = torch.compile(lambda x: x.sin(), backend=counter)
+    compiled(X)
+    only = torch._dynamo.run(compiled)
+    assert torch.equal(only(X[:1]), X[:1].sin())
+    assert counter.frame_count == 1
+
+
+def test_compiled_functions_call_each_other():
+    inner = torch.compile(lambda x: x.sin(), backend="eager")
+    result, (graph,) = captured(lambda x: inner(x).cos(), X, fullgraph=True)
+    assert torch.equal(result, X.sin().cos())
+    assert targets(graph) == ["sin", "cos"]
+
+
+def test_shape_markers_are_accepted():
+    x = X.clone()
+    torch._dynamo.mark_dynamic(x, 0)
+    torch._dynamo.maybe_mark_dynamic(x, 1)
+    torch._dynamo.mark_static(x)
+    assert torch.equal(torch.compile(torch.sin, backend="eager")(x), X.sin())
+
+
+def test_custom_operators():
+    @torch.library.custom_op("alternator_tests::scale", mutates_args=())
+    def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x * factor
+
+    @scale.register_fake
+    def _(x, factor):
+        return torch.empty_like(x)
+
+    result, (graph,) = captured(lambda x: scale(x, 2.0) + 1, X, fullgraph=True)
+    assert torch.equal(result, X * 2 + 1)
+    assert len(targets(graph)) == 2

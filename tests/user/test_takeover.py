@@ -1,0 +1,188 @@
+"""torch.compile and torch._dynamo's entry points run on Alternator while it is installed."""
+
+import contextlib
+import copy
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend, EagerAndRecordGraphs, normalize_gm
+from torch._dynamo.utils import counters
+
+import alternator
+
+pytestmark = pytest.mark.capture
+X = torch.arange(6.0).reshape(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def take_over():
+    with alternator.installed():
+        torch._dynamo.reset()
+        counters.clear()
+        yield
+
+
+@contextlib.contextmanager
+def counting_graphs(expected):
+    before = alternator.frames_translated()
+    yield
+    assert alternator.frames_translated() - before == expected
+
+
+def sine(x):
+    return x.sin() + 1
+
+
+def broken(x):
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y.cos() + 1
+
+
+@pytest.mark.parametrize("how", ["decorator", "called", "optimize", "optimize_assert", "builtin", "object"])
+def test_ways_to_compile(how):
+    class Adder:
+        def __call__(self, x):
+            return sine(x)
+
+    ways = {
+        "decorator": lambda: torch.compile(backend="eager")(sine),
+        "called": lambda: torch.compile(sine, backend="eager", fullgraph=True),
+        "optimize": lambda: torch._dynamo.optimize("eager")(sine),
+        "optimize_assert": lambda: torch._dynamo.optimize_assert("eager")(sine),
+        "builtin": lambda: torch.compile(torch.sin, backend="eager"),
+        "object": lambda: torch.compile(Adder(), backend="eager"),
+    }
+    compiled = ways[how]()
+    expected = X.sin() if how == "builtin" else sine(X)
+    with counting_graphs(1):
+        assert torch.equal(compiled(X), expected)
+        assert torch.equal(compiled(X), expected)
+
+
+def test_modules():
+    module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    compiled = torch.compile(module, backend="eager", fullgraph=True)
+    assert isinstance(compiled, torch._dynamo.OptimizedModule)
+    with counting_graphs(1):
+        assert torch.equal(compiled(X), module(X))
+    assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert torch.equal(copy.deepcopy(compiled)(X), module(X))
+    in_place = torch.nn.Linear(3, 3)
+    in_place.compile(backend="eager")
+    with counting_graphs(1):
+        assert in_place(X).shape == (2, 3)
+
+
+def test_testing_backends_and_counters():
+    counter = CompileCounter()
+    assert torch.equal(torch.compile(broken, backend=counter)(X), broken(X))
+    assert (counter.frame_count, counter.op_count) == (2, 3)
+    assert counters["frames"] == {"total": 2, "ok": 2}
+    assert counters["stats"] == {"unique_graphs": 2, "calls_captured": 3}
+    assert sum(counters["graph_break"].values()) == 1
+    graphs = EagerAndRecordGraphs()
+    torch.compile(sine, backend=graphs, fullgraph=True)(X)
+    text = normalize_gm(graphs.graphs[0].print_readable(print_output=False))
+    assert 'def forward(self, L_x_: "f32[2, 3]"):' in text
+    assert ': "f32[2, 3]" = l_x_.sin();' in text
+    counter = CompileCounterWithBackend("aot_eager")
+    torch.compile(sine, backend=counter)(X)
+    assert len(counter.graphs) == 1
+
+
+def test_one_function_compiled_twice_has_its_graphs_once():
+    counter = CompileCounter()
+    torch.compile(sine, backend=counter)(X)
+    torch.compile(sine, backend=counter)(X)
+    assert counter.frame_count == 1
+    torch._dynamo.reset()
+    torch.compile(sine, backend=counter)(X)
+    assert counter.frame_count == 2
+
+
+def test_a_break_under_fullgraph():
+    compiled = torch.compile(broken, backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="graph_break"):
+        compiled(X)
+    with pytest.raises(alternator.Unsupported, match=r"test_takeover\.py"):
+        compiled(X)
+
+
+def test_explain():
+    output = torch._dynamo.explain(broken)(X)
+    assert (output.graph_count, output.graph_break_count, output.op_count) == (2, 1, 1)
+    assert "graph_break" in output.break_reasons[0].reason
+    assert output.break_reasons[0].user_stack[0].name == "broken"
+    assert "Graph Break Count: 1" in str(output)
+
+
+def test_dynamic_is_accepted():
+    compiled = torch.compile(sine, backend="eager", dynamic=True)
+    assert torch.equal(compiled(X), sine(X))
+    assert torch.equal(compiled(X[:1]), sine(X[:1]))
+
+
+def test_hooks():
+    failures = []
+    compiled = torch._dynamo.optimize("eager", guard_fail_fn=failures.append)(sine)
+    compiled(X)
+    compiled(X[:1])
+    assert len(failures) == 1
+    assert "had sizes [2, 3], has now [1, 3]" in failures[0].reason
+    assert failures[0].orig_code is sine.__code__
+
+
+def test_install_and_uninstall():
+    ours = torch._dynamo.optimize
+    assert torch._dynamo.testing.optimize_assert is torch._dynamo.optimize_assert
+    alternator.install()  # already
+    alternator.uninstall()
+    try:
+        assert torch._dynamo.optimize is not ours
+        assert torch._dynamo.optimize.__module__ == "torch._dynamo.eval_frame"
+        assert torch._dynamo.testing.optimize_assert is torch._dynamo.optimize_assert
+        with counting_graphs(0):
+            assert torch.equal(torch.compile(sine, backend="eager")(X), sine(X))
+    finally:
+        alternator.install()
+    assert torch._dynamo.optimize is ours
+
+
+PROGRAM = """
+import sys, torch
+@torch.compile(backend="eager")
+def double(x):
+    return x * 2
+print(double(torch.ones(2)).tolist(), sys.argv[1:])
+alternator = sys.modules.get("alternator")
+print(alternator.frames_translated() if alternator else "none", __name__)
+"""
+
+
+def test_programs_run_without_an_edit(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    command = [sys.executable, "-P", "-m", "alternator", "run", str(script), "a", "b"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "[2.0, 2.0] ['a', 'b']\n1 __main__\n", done.stderr
+    # What alternator.pth does, without an installed package.
+    run = "runpy.run_path(sys.argv[1], run_name='__main__')"
+    start = f"import alternator.startup, runpy, sys; alternator.startup.watch(); {run}"
+    done = subprocess.run([sys.executable, "-P", "-c", start, str(script)], capture_output=True, text=True)
+    assert done.stdout.endswith("\n1 __main__\n"), done.stderr
+
+
+@pytest.mark.parametrize("value, imported", [("", False), ("0", False), ("1", True)])
+def test_the_pth_file_asks_the_environment(value, imported):
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "alternator.pth")
+    with open(path) as file:
+        line = file.read()
+    code = f"import sys; exec({line!r}); print('alternator.startup' in sys.modules, 'torch' in sys.modules)"
+    environment = os.environ | {"ALTERNATOR": value}
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == f"{imported} False\n", done.stderr
