@@ -1,10 +1,11 @@
 """Python code that a trace runs in place of C functions that look into their arguments or call what they are given.
 
 C code that takes items out of an iterator and compares them, or that calls another C function, does so unseen: what it
-reads would have no guard. Its equal in Python is seen instruction by instruction. A stand-in serves the trace alone, and
-only as long as all goes well: if it raises an exception the call runs for real, so messages and tracebacks are CPython's.
+reads would have no guard. Its equal in Python is seen instruction by instruction. A stand-in serves the trace alone,
+and only as long as all goes well: if it raises an exception the call runs for real, so that messages and tracebacks
+are CPython's.
 
-Within this file names mean what they say: nothing here is stood in for, and reads of its globals need no guard.
+A stand-in calls the real function by its name. Reads of this file's globals need no guard.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _missing = object()
 
 
 def any_(iterable, /):
-    for item in iterable:
+    for item in iterable:  # noqa: SIM110
         if item:
             return True
     return False
 
 
 def all_(iterable, /):
-    for item in iterable:
+    for item in iterable:  # noqa: SIM110
         if not item:
             return False
     return True
@@ -100,7 +101,7 @@ def make_choice(cls):
     """Make the stand-in for an iterator that asks of each item whether something is true."""
 
     def choose(function, iterable, /):
-        return cls((lambda item: not not item) if function is None else lambda item: not not function(item), iterable)
+        return cls((lambda item: bool(item)) if function is None else lambda item: bool(function(item)), iterable)
 
     return choose
 
@@ -124,7 +125,7 @@ def groupby(iterable, key=None):
 
 
 def compress(data, selectors):
-    return itertools.compress(data, (not not selector for selector in selectors))
+    return itertools.compress(data, (bool(selector) for selector in selectors))
 
 
 def sub(self, /, repl, string, count=0):
@@ -230,9 +231,27 @@ def call_attrgetter(self, value, /):
 def make_operators():
     """Pair the functions of `operator` with Python functions that use the operators themselves."""
     binary = {
-        **{"add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//", "mod": "%"},
-        **{"pow": "**", "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "is_": "is"},
-        **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "is_not": "is not"},
+        "add": "+",
+        "sub": "-",
+        "mul": "*",
+        "matmul": "@",
+        "truediv": "/",
+        "floordiv": "//",
+        "mod": "%",
+        "pow": "**",
+        "lshift": "<<",
+        "rshift": ">>",
+        "and_": "&",
+        "or_": "|",
+        "xor": "^",
+        "is_": "is",
+        "eq": "==",
+        "ne": "!=",
+        "lt": "<",
+        "le": "<=",
+        "gt": ">",
+        "ge": ">=",
+        "is_not": "is not",
     }
     source = [f"def {name}(a, b, /): return a {sign} b" for name, sign in binary.items()]
     for name, sign in list(binary.items())[:13]:
@@ -254,12 +273,24 @@ def make_operators():
 # What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
 STAND_INS = {
     "always": {
-        **{any: any_, all: all_, sum: sum_, sorted: sorted_, list.sort: sort, list.remove: remove, functools.reduce: reduce_},
-        **{min: make_extreme(operator.lt), max: make_extreme(operator.gt)},
-        **{filter: make_choice(filter), itertools.filterfalse: make_choice(itertools.filterfalse)},
-        **{itertools.takewhile: make_choice(itertools.takewhile), itertools.dropwhile: make_choice(itertools.dropwhile)},
-        **{itertools.starmap: starmap, itertools.accumulate: accumulate},
-        **{itertools.groupby: groupby, itertools.compress: compress, itertools.chain.from_iterable: chain_from},
+        any: any_,
+        all: all_,
+        sum: sum_,
+        sorted: sorted_,
+        list.sort: sort,
+        list.remove: remove,
+        functools.reduce: reduce_,
+        min: make_extreme(operator.lt),
+        max: make_extreme(operator.gt),
+        filter: make_choice(filter),
+        itertools.filterfalse: make_choice(itertools.filterfalse),
+        itertools.takewhile: make_choice(itertools.takewhile),
+        itertools.dropwhile: make_choice(itertools.dropwhile),
+        itertools.starmap: starmap,
+        itertools.accumulate: accumulate,
+        itertools.groupby: groupby,
+        itertools.compress: compress,
+        itertools.chain.from_iterable: chain_from,
         _collections._count_elements: count_elements,
     },
     # an argument is an iterator
@@ -280,11 +311,16 @@ STAND_INS = {
     "two": {iter: iter_},
     # the argument is no dict
     "pairs": {
-        **{dict: dict_, dict.update: update, dict.__init__: update, collections.OrderedDict.update: update_by_items},
-        **{collections.OrderedDict: ordered_dict, collections.defaultdict: default_dict},
+        dict: dict_,
+        dict.update: update,
+        dict.__init__: update,
+        collections.OrderedDict.update: update_by_items,
+        collections.OrderedDict: ordered_dict,
+        collections.defaultdict: default_dict,
     },
     "instance": {
-        **{functools.partial: call_partial, operator.itemgetter: call_itemgetter},
+        functools.partial: call_partial,
+        operator.itemgetter: call_itemgetter,
         operator.attrgetter: call_attrgetter,
     },
 }

@@ -331,8 +331,9 @@ PyObject* look_into(PyObject*, PyObject*) { Py_RETURN_NONE; }
 // of module calls)
 PyObject* set_up(PyObject*, PyObject* args) {
   PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type, &modules, &PyType_Type,
-                        &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity, &PyCode_Type, &module_call)) {
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type,
+                        &modules, &PyType_Type, &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity,
+                        &PyCode_Type, &module_call)) {
     return nullptr;
   }
   record::Recorder::module_call = Py_NewRef(module_call);

@@ -504,8 +504,7 @@ void Recorder::record(Op op, int oparg) {
       record_context_exit(peek(4));
       return ended_ ? void() : record_call(peek(4), nullptr, 0);
     case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
-    case Op::kFORMAT_VALUE:
-      return record_text(peek(oparg & 4 ? 2 : 1));
+    case Op::kFORMAT_VALUE: return record_text(peek(oparg & 4 ? 2 : 1));
     case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
     case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
     case Op::kLOAD_NAME:

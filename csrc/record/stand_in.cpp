@@ -29,8 +29,7 @@ PyObject* relay(PyObject* target, PyObject* const* args, Py_ssize_t count, PyObj
   return PyObject_Vectorcall(target, args, count, names);
 }
 
-PyMethodDef relay_method = {"stand_in",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(relay)),
+PyMethodDef relay_method = {"stand_in", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(relay)),
                             METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 bool is_seen_when_called(PyObject* callable) {

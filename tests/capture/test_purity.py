@@ -1,13 +1,7 @@
-"""What C functions look at has guards: a call after any change of what can be reached gives what eager execution gives."""
+"""What C functions look at has guards: after any change a call gives what eager execution gives."""
 
 import collections
 import copy
-import functools
-import itertools
-import math
-import operator
-import re
-import types
 
 import pytest
 import torch
