@@ -1,24 +1,42 @@
-"""Graph capture, Alternator beside TorchDynamo, in one process and one run; ratios are TorchDynamo's time by ours.
+"""Graph capture, Alternator beside TorchDynamo, in one run; ratios are TorchDynamo's figure by ours.
 
-    ./dev bench capture [--layers N] [--only NAME] [--json PATH]
+    ./dev bench capture [--layers N] [--only NAME] [--quick] [--json PATH] [--plot PATH]
 
 capture   a call right after a reset, with a backend that compiles nothing
 warm      a call whose graph does nothing: guards, fetching of inputs, rebuilding of the result
+cold      the same with 64 MB touched in between, so that nothing is in the caches
+real      a call with the backend "eager", by a plain eager call (1.00: as fast)
+first     the first call in a process of its own, with all that it imports
+held      memory that a captured graph keeps, in KB, in that process
+guards    what a warm call of ours checks: guards, and the words of memory that they come down to
+
+Times are the CPU time of the calling thread, the best of several runs: on a busy machine the clock on the wall measures
+the others. --quick leaves out what needs processes of its own (first, held, growth with the number of layers).
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
+import os
+import subprocess
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import torch
 
 import alternator
 
-REPEATS = 5
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cases  # noqa: E402
+
+clock = time.thread_time
+GROWTH = (12, 24, 48, 96)
 
 
 class NoOp:
@@ -30,7 +48,7 @@ class NoOp:
 
     def __call__(self, module, examples):
         self.graphs += 1
-        self.operations = sum(node.op.startswith("call_") for node in module.graph.nodes)
+        self.operations += sum(node.op.startswith("call_") for node in module.graph.nodes)
         outputs = None
 
         def run(*inputs):
@@ -42,74 +60,221 @@ class NoOp:
         return run
 
 
-def make_models(layers):
-    from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, LlamaConfig, LlamaModel
-
-    size = {"hidden_size": 32, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 64}
-    gpt2 = GPT2Config(vocab_size=100, n_embd=32, n_layer=layers, n_head=4, bos_token_id=1, eos_token_id=1)
-    ids = torch.randint(0, 100, (2, 16))
-    x = torch.randn(8)
-    return {
-        "x + 1": (lambda x: x + 1, (x,), {}),
-        "bert": (BertModel(BertConfig(vocab_size=100, **size)).eval(), (ids,), {}),
-        "gpt2": (GPT2Model(gpt2).eval(), (ids,), {"use_cache": False}),
-        "llama": (LlamaModel(LlamaConfig(vocab_size=100, **size)).eval(), (ids,), {"use_cache": False}),
-    }
+def find_engine(name):
+    if name == "alternator":
+        return alternator.compile, alternator.reset
+    return torch.compile, torch._dynamo.reset
 
 
-def measure(compile, reset, fn, args, kwargs):
-    """Return the seconds of a capture, the seconds of a warm call, graphs and operations."""
+def time_calls(call, count, repeats=5):
+    best = math.inf
+    for _ in range(repeats):
+        start = clock()
+        for _ in range(count):
+            call()
+        best = min(best, (clock() - start) / count)
+    return best
+
+
+def time_capture(engine, name, layers, repeats=3):
+    """Return the seconds of a capture after a reset, graphs, operations and the compiled function."""
+    compile, reset = find_engine(engine)
+    fn, args, kwargs = cases.make(name, layers)
     backend = NoOp()
     compiled = compile(fn, backend=backend)
     compiled(*args, **kwargs)
-    capture = math.inf
-    for _ in range(2):
+    best = math.inf
+    for _ in range(repeats):
         reset()
-        backend.graphs = 0
-        start = time.perf_counter()
+        gc.collect()
+        backend.graphs = backend.operations = 0
+        start = clock()
         compiled(*args, **kwargs)
-        capture = min(capture, time.perf_counter() - start)
-    graphs = backend.graphs
-    warm = math.inf
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        for _ in range(100):
+        best = min(best, clock() - start)
+    return best, backend, compiled, lambda: compiled(*args, **kwargs)
+
+
+def time_cold(call):
+    """Time calls between which 64 MB are touched."""
+    junk = bytearray(64 << 20)
+    best = math.inf
+    for _ in range(10):
+        for i in range(0, len(junk), 64):
+            junk[i] ^= 1
+        start = clock()
+        call()
+        best = min(best, clock() - start)
+    return best
+
+
+def time_real(engine, name, layers):
+    """Return the seconds of a warm call with the backend "eager" and of a plain call."""
+    compile, reset = find_engine(engine)
+    reset()
+    fn, args, kwargs = cases.make(name, layers)
+    compiled = compile(fn, backend="eager")
+    for _ in range(3):
+        compiled(*args, **kwargs)
+        fn(*args, **kwargs)
+    compiled_best = plain_best = math.inf
+    for _ in range(10):
+        plain_best = min(plain_best, time_calls(lambda: fn(*args, **kwargs), 3, 1))
+        compiled_best = min(compiled_best, time_calls(lambda: compiled(*args, **kwargs), 3, 1))
+    return compiled_best, plain_best
+
+
+def count_guards(compiled):
+    rows = getattr(compiled, "_captured_call", compiled).counts()
+    return {
+        "guards": sum(row["guards"] for row in rows),
+        "words": sum(row["words"] for row in rows),
+        "walked": sum(row["walked"] for row in rows),
+    }
+
+
+def measure(engine, name, layers):
+    capture, backend, compiled, call = time_capture(engine, name, layers)
+    row = {"capture": capture, "graphs": backend.graphs, "operations": backend.operations}
+    if engine == "alternator":
+        row |= count_guards(compiled)
+    for _ in range(10):
+        call()
+    row["warm"] = time_calls(call, 100)
+    row["cold"] = time_cold(call)
+    row["real"], row["eager"] = time_real(engine, name, layers)
+    return row
+
+
+# ---- Processes of their own ----------------------------------------------------------------------------------------
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def run_child(engine, name, layers):
+    """In a process of its own: the first capture, then what five more graphs of the same function keep."""
+    warnings.simplefilter("ignore")
+    compile, _ = find_engine(engine)
+    fn, args, kwargs = cases.make(name, layers)
+    with torch.no_grad():
+        start = clock()
+        compile(fn, backend=NoOp())(*args, **kwargs)
+        first = clock() - start
+        kept = [compile(fn, backend=NoOp()) for _ in range(6)]
+        kept[0](*args, **kwargs)
+        gc.collect()
+        before = resident()
+        for compiled in kept[1:]:
             compiled(*args, **kwargs)
-        warm = min(warm, (time.perf_counter() - start) / 100)
-    return {"capture": capture, "warm": warm, "graphs": graphs, "operations": backend.operations}
+        gc.collect()
+        held = max(0, resident() - before) / 5
+        repeats = time_capture(engine, name, layers)[0]
+    print(json.dumps({"first": first, "held": held, "capture": repeats}))
+
+
+def start_child(engine, name, layers):
+    command = [sys.executable, "-P", __file__, "--child", engine, name, str(layers)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    if done.returncode:
+        raise SystemExit(f"{engine}, {name}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# ---- The tables ----------------------------------------------------------------------------------------------------
+
+
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def print_table(rows, names):
+    header = f"{'':12}{'capture ms':>12}{'theirs':>9}{'ratio':>8}{'warm µs':>10}{'theirs':>9}{'ratio':>8}"
+    header += f"{'cold':>8}{'real':>7}{'theirs':>8}{'first':>8}{'held KB':>9}{'theirs':>8}  graphs, operations; guards, words"
+    print(header)
+    for name in names:
+        a, b = rows[name]["alternator"], rows[name]["torchdynamo"]
+        line = f"{name:12}{a['capture'] * 1e3:12.1f}{b['capture'] * 1e3:9.0f}{b['capture'] / a['capture']:7.1f}x"
+        line += f"{a['warm'] * 1e6:10.1f}{b['warm'] * 1e6:9.1f}{b['warm'] / a['warm']:7.1f}x{b['cold'] / a['cold']:7.1f}x"
+        line += f"{a['real'] / a['eager']:7.2f}{b['real'] / b['eager']:8.2f}"
+        if "first" in a:
+            line += f"{b['first'] / a['first']:7.1f}x{a['held'] / 1024:9.0f}{b['held'] / 1024:8.0f}"
+        else:
+            line += " " * 25
+        line += f"  {a['graphs']}, {a['operations']} / {b['graphs']}, {b['operations']}; {a['guards']}, {a['words']}"
+        print(line)
+
+
+def summarise(rows, names):
+    found = {}
+    for kind in ("capture", "warm", "cold", "first"):
+        pairs = [(rows[name]["alternator"], rows[name]["torchdynamo"]) for name in names]
+        found[kind] = mean([b[kind] / a[kind] for a, b in pairs if kind in a])
+    return found
+
+
+def plot(rows, growth, path):
+    """Draw the ratios, and how capture grows with the number of layers."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2 if growth else 1, figsize=(14, 5), squeeze=False)
+    names = list(rows)
+    for offset, kind in enumerate(("capture", "warm")):
+        ratios = [rows[n]["torchdynamo"][kind] / rows[n]["alternator"][kind] for n in names]
+        axes[0][0].bar([i + 0.4 * offset for i in range(len(names))], ratios, width=0.4, label=kind)
+    axes[0][0].set_xticks(range(len(names)), names, rotation=60)
+    axes[0][0].set(yscale="log", ylabel="times faster than TorchDynamo")
+    axes[0][0].legend()
+    for engine, points in growth.items():
+        axes[0][1].plot(list(points), [seconds * 1e3 for seconds in points.values()], "o-", label=engine)
+    if growth:
+        axes[0][1].set(xlabel="layers (llama)", ylabel="capture, ms", yscale="log")
+        axes[0][1].legend()
+    figure.tight_layout()
+    figure.savefig(path)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--only")
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--models", action="store_true", help="the models alone")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
+    parser.add_argument("--plot")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child:
+        return run_child(*options.child[:2], int(options.child[2]))
     warnings.simplefilter("ignore")
-    rows, ratios = {}, {"capture": [], "warm": []}
-    header = f"{'':8}{'capture ms: ours':>18}{'theirs':>10}{'ratio':>8}{'warm µs: ours':>16}{'theirs':>9}{'ratio':>7}"
-    print(f"{header}  graphs, operations")
-    models = make_models(options.layers)
+    chosen = options.only or list(cases.MODELS if options.models else cases.CASES)
+    rows = {name: {} for name in chosen}
     # All of ours first: TorchDynamo patches Module for good when it is first used.
-    chosen = {name: model for name, model in models.items() if options.only in (None, name)}
     with torch.no_grad():
-        ours = {n: measure(alternator.compile, alternator.reset, *m) for n, m in chosen.items()}
-        theirs = {n: measure(torch.compile, torch._dynamo.reset, *m) for n, m in chosen.items()}
-    for name in chosen:
-        a, b = ours[name], theirs[name]
-        for kind in ratios:
-            ratios[kind].append(b[kind] / a[kind])
-        print(
-            f"{name:8}{a['capture'] * 1e3:18.1f}{b['capture'] * 1e3:10.0f}{ratios['capture'][-1]:7.1f}x"
-            f"{a['warm'] * 1e6:16.1f}{b['warm'] * 1e6:9.1f}{ratios['warm'][-1]:6.1f}x  "
-            f"{a['graphs']}, {a['operations']} / {b['graphs']}, {b['operations']}"
-        )
-        rows[name] = {"ours": a, "torchdynamo": b}
-    means = {kind: math.exp(sum(map(math.log, values)) / len(values)) for kind, values in ratios.items()}
-    print(f"geometric mean: capture {means['capture']:.1f}x, warm {means['warm']:.1f}x")
+        for engine in ("alternator", "torchdynamo"):
+            for name in chosen:
+                rows[name][engine] = measure(engine, name, options.layers)
+    growth = {}
+    if not options.quick:
+        for engine in ("alternator", "torchdynamo"):
+            for name in chosen:
+                child = start_child(engine, name, options.layers)
+                rows[name][engine] |= {"first": child["first"], "held": child["held"]}
+            growth[engine] = {n: start_child(engine, "llama", n)["capture"] for n in GROWTH}
+    print_table(rows, chosen)
+    means = summarise(rows, [name for name in chosen if name in cases.MODELS] or chosen)
+    print("geometric mean over the models:", ", ".join(f"{kind} {value:.1f}x" for kind, value in means.items()))
+    for engine, points in growth.items():
+        print(f"{engine}: capture by layers:", ", ".join(f"{n}: {s * 1e3:.0f} ms" for n, s in points.items()))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"models": rows, "means": means}, file, indent=1)
+            json.dump({"cases": rows, "means": means, "growth": growth}, file, indent=1)
+    if options.plot:
+        plot(rows, growth, options.plot)
 
 
 if __name__ == "__main__":
