@@ -13,7 +13,7 @@ from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.types import GuardFail
 from torch._dynamo.utils import counters
 
-from alternator.errors import make_unsupported
+from alternator.errors import make_unsupported, quote_frames
 from alternator.recording import Tracer
 from alternator.stances import stance
 
@@ -52,7 +52,7 @@ class Account:
         getattr(self, f"report_{kind}")(text)
 
     def report_error(self, text):
-        kind, _, rest = text.partition(": ")
+        kind, _, rest = quote_frames(text).partition(": ")
         raise make_unsupported(f"{rest}\n\nalternator cannot capture the function as one graph ({kind}).", kind)
 
     def report_break(self, text):

@@ -12,7 +12,7 @@ import weakref
 import torch
 
 from alternator import _capture, stand_ins
-from alternator.errors import make_unsupported
+from alternator.errors import make_unsupported, quote_frames
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 
@@ -56,6 +56,7 @@ def find_backend(backend, mode=None, options=None):
 def report(kind, text):
     """Say what the core has to say to the user."""
     if kind == "error":
+        text = quote_frames(text)
         raise make_unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
     if kind == "eager":
         if not text.startswith("UserException"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 
 class CaptureError(RuntimeError):
     """Base of what Alternator itself raises."""
@@ -32,3 +34,16 @@ def make_unsupported(message, kind=""):
     if not issubclass(Unsupported, theirs):
         Unsupported.__bases__ = (theirs, CaptureError)
     return Unsupported(message, kind)
+
+
+def quote_frames(text):
+    """Format the places (file:line in function) behind the first line of a text as tracebacks do."""
+    reason, *places = text.splitlines()
+    return "\n".join([reason, *map(quote_place, filter(None, places))])
+
+
+def quote_place(place):
+    where, _, name = place.rpartition(" in ")
+    file, _, line = where.rpartition(":")
+    source = linecache.getline(file, int(line)).strip() if line.isdecimal() else ""
+    return f'  File "{file}", line {line}, in {name}' + (f"\n    {source}" if source else "")

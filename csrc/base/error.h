@@ -22,8 +22,9 @@ const char* abort_hint(AbortReason reason);
 
 struct Abort {
   AbortReason reason;
-  std::string where;   // the user's place: file:line in function
-  std::string detail;  // what exactly, in the user's words; may be empty
+  std::string where;    // the user's place: file:line in function
+  std::string detail;   // what exactly, in the user's words; may be empty
+  std::string stack{};  // the places of all frames of the function, from the outermost, a line each
 
   // One line for people: what, where, and what to do.
   std::string describe() const;

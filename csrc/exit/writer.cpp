@@ -72,9 +72,9 @@ std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& sta
     return std::nullopt;
   }
   for (size_t i = 0; i < state.frames.size(); ++i) {
-    // A generator's frame may stand elsewhere than at the start.
+    // A generator's frame may stand elsewhere than at the start; another frame may stand where a generator's stood.
     PyObject* generator = state.frames[i].generator.object();
-    int number = generator ? around_.frame_of_generator(generator) : static_cast<int>(i);
+    int number = generator ? around_.frame_of_generator(generator) : i < kept_frames ? static_cast<int>(i) : -1;
     if (!add_frame(state.frames[i], number, i + 1 < state.frames.size())) {
       return std::nullopt;
     }
@@ -197,6 +197,11 @@ int ExitWriter::add_fresh(PyObject* value) {
       !PyModule_Check(PyCFunction_GET_SELF(value))) {
     return add_parts(value, StepKind::Builtin, {PyCFunction_GET_SELF(value)}, value);
   }
+  if (type == &_PyMethodWrapper_Type) {
+    Ref<> self = steal(PyObject_GetAttrString(value, "__self__"));
+    Ref<> bind = steal(py::binder_of_wrapper(value));
+    return self && bind ? add_parts(value, StepKind::Call, {self.get()}, bind.get()) : refuse(value);
+  }
   if (PyFunction_Check(value) && around_.is_fresh_function(value)) {
     return add_function(value);
   }
@@ -232,6 +237,11 @@ bool ExitWriter::add_part(Step* step, PyObject* value) {
   int part = add_or_none(value);
   step->parts.push_back(part);
   return value == nullptr || part >= 0;
+}
+
+bool ExitWriter::add_globals(Step* step, PyObject* globals) {
+  around_.note_globals(globals);
+  return add_part(step, globals);
 }
 
 int ExitWriter::add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object) {
@@ -276,7 +286,7 @@ int ExitWriter::add_function(PyObject* value) {
   auto* function = reinterpret_cast<PyFunctionObject*>(value);
   Step step{StepKind::NewFunction};
   step.object = share(function->func_code);
-  if (!add_part(&step, function->func_globals)) {
+  if (!add_globals(&step, function->func_globals)) {
     return -1;
   }
   int index = emit(value, std::move(step));
@@ -299,7 +309,7 @@ int ExitWriter::add_empty_generator(PyObject* value, PyFunctionObject* function)
   auto* generator = reinterpret_cast<PyGenObject*>(value);
   Step step{StepKind::NewGenerator};
   step.object = steal(PyTuple_Pack(3, generator->gi_code, generator->gi_name, generator->gi_qualname));
-  return step.object && add_part(&step, function->func_globals) ? emit(value, std::move(step)) : refuse(value);
+  return step.object && add_globals(&step, function->func_globals) ? emit(value, std::move(step)) : refuse(value);
 }
 
 int ExitWriter::add_reduced(PyObject* value) {
@@ -334,7 +344,7 @@ int ExitWriter::add_traceback(PyObject* value) {
   py::TracebackParts parts = py::take_traceback_apart(value);
   Step step{StepKind::Traceback};
   step.object = steal(Py_BuildValue("(Oii)", parts.code, parts.lasti, parts.line));
-  if (!step.object || !add_part(&step, parts.next) || !add_part(&step, parts.globals)) {
+  if (!step.object || !add_part(&step, parts.next) || !add_globals(&step, parts.globals)) {
     return refuse(value);
   }
   return emit(value, std::move(step));

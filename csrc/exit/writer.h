@@ -26,6 +26,8 @@ struct Surroundings {
   std::function<bool(PyObject*)> read_whole;
   // Its length before the trace is read.
   std::function<void(PyObject*)> read_length;
+  // A dict of global variables is about to be referred to: it is from outside, also if nothing was read from it.
+  std::function<void(PyObject*)> note_globals;
 };
 
 class ExitWriter {
@@ -48,6 +50,7 @@ class ExitWriter {
   int refuse(PyObject* value);
   // False if a part cannot be rebuilt.
   bool add_part(Step* step, PyObject* value);
+  bool add_globals(Step* step, PyObject* globals);
   int add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object = nullptr);
   int add_items(PyObject* value, Step step);
   int add_empty(PyObject* value, StepKind kind, PyObject* object = nullptr);

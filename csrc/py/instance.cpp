@@ -112,6 +112,15 @@ bool is_rebuilt_by_reduce(PyTypeObject* type) {
   return types->count(type) != 0;
 }
 
+PyObject* binder_of_wrapper(PyObject* wrapper) {
+  Ref<> owner = steal(PyObject_GetAttrString(wrapper, "__objclass__"));
+  Ref<> name = owner ? steal(PyObject_GetAttrString(wrapper, "__name__")) : nullptr;
+  PyObject* found =
+      name ? PyDict_GetItemWithError(reinterpret_cast<PyTypeObject*>(owner.get())->tp_dict, name.get()) : nullptr;
+  return found != nullptr && Py_IS_TYPE(found, &PyWrapperDescr_Type) ? PyObject_GetAttrString(found, "__get__")
+                                                                     : nullptr;
+}
+
 PyObject* default_factory(PyObject* dict) {
   PyTypeObject* type = default_dict_type();
   return type != nullptr && PyType_IsSubtype(Py_TYPE(dict), type) ? reinterpret_cast<DefaultDict*>(dict)->factory

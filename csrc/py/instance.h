@@ -24,6 +24,9 @@ PyObject* make_instance(PyTypeObject* type, PyObject* arguments);
 // Iterators of CPython and the like, which say by __reduce__ all that they are.
 bool is_rebuilt_by_reduce(PyTypeObject* type);
 
+// What makes a bound special method of a C class, like (1).__add__, from its object. Null if there is no telling.
+PyObject* binder_of_wrapper(PyObject* wrapper);
+
 PyObject* default_factory(PyObject* dict);  // of a defaultdict; borrowed; null for other dicts
 Py_ssize_t default_factory_offset();
 void set_default_factory(PyObject* dict, PyObject* factory);

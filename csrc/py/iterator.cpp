@@ -24,6 +24,9 @@ struct Zip {
   PyObject *inner, *result;
   int strict;
 };
+struct Map {
+  PyObject_HEAD PyObject *inner, *function;
+};
 struct DictIterator {
   PyObject_HEAD PyObject* dict;
   Py_ssize_t used, position;
@@ -66,6 +69,7 @@ const std::vector<Layout>& layouts() {
        offsetof(Enumerate, inner),
        {offsetof(Enumerate, index)},
        {offsetof(Enumerate, inner), offsetof(Enumerate, result), offsetof(Enumerate, long_index)}},
+      {IteratorKind::Map, &PyMap_Type, offsetof(Map, inner), {}, {}},
       {IteratorKind::Zip, &PyZip_Type, offsetof(Zip, inner), {}, {offsetof(Zip, inner), offsetof(Zip, result)}},
       {IteratorKind::Dict,
        &PyDictIterKey_Type,
@@ -145,6 +149,8 @@ Py_ssize_t inner_offset(IteratorKind kind) {
 PyObject* inner_of(PyObject* iterator, IteratorKind kind) {
   return kind == IteratorKind::Range ? nullptr : object_at(iterator, inner_offset(kind));
 }
+
+Py_ssize_t mapped_offset() { return offsetof(Map, function); }
 
 bool is_strict(PyObject* zip) { return as<Zip>(zip)->strict != 0; }
 

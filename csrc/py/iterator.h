@@ -18,9 +18,15 @@ enum class IteratorKind : uint8_t {
   Enumerate,  // a counter, and another iterator
   Zip,        // a tuple of iterators
   Dict,       // keys, values or items
+  Map,        // a tuple of iterators, and a function; it has no state of its own
 };
 
 IteratorKind iterator_kind(PyObject* iterator);
+// Its items can be told in advance.
+inline bool has_items_ahead(IteratorKind kind) {
+  return kind == IteratorKind::List || kind == IteratorKind::ListReversed || kind == IteratorKind::Tuple ||
+         kind == IteratorKind::Range;
+}
 
 // How many items lie ahead of an iterator over a list, a tuple or a range.
 Py_ssize_t count_ahead(PyObject* iterator, IteratorKind kind);
@@ -32,6 +38,8 @@ PyObject* item_ahead(PyObject* iterator, IteratorKind kind, Py_ssize_t ahead);
 Py_ssize_t inner_offset(IteratorKind kind);
 PyObject* inner_of(PyObject* iterator, IteratorKind kind);
 bool is_strict(PyObject* zip);
+// What a map calls: where it is.
+Py_ssize_t mapped_offset();
 // Where a dict's iterator stands.
 Py_ssize_t position_offset();
 inline Py_ssize_t& word_at_offset(PyObject* object, Py_ssize_t offset) {

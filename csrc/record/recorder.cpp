@@ -164,10 +164,16 @@ void Recorder::abort(AbortReason reason, std::string detail) {
   if (ended_) {
     return;
   }
-  abort_ = Abort{reason, place(), std::move(detail)};
+  std::string frames = place_.empty() ? stack() : place_;
+  end();
+  abort_ = Abort{reason, place_, std::move(detail), std::move(frames)};
   if (deciding_ && depth_ == 1) {
     stopped_ = interp::take_snapshot(position_);
   }
+}
+
+void Recorder::end() {
+  place_ = place();
   ended_ = true;
 }
 
@@ -199,14 +205,29 @@ void Recorder::empty_generators() {
 
 void Recorder::end_with_exception() {
   if (!ended_) {
-    abort_ = Abort{AbortReason::UserException, raised_at_, ""};
+    abort_ = Abort{AbortReason::UserException, place(), ""};
     ended_ = true;
   }
 }
 
 std::string Recorder::place() const {
+  if (!place_.empty()) {
+    return place_;
+  }
   char buffer[512];
   return position_.frame ? py::describe_place(position_.frame, buffer, sizeof buffer) : "?";
+}
+
+std::string Recorder::stack() const {
+  std::string lines;
+  for (py::Frame* frame = position_.frame; frame != nullptr; frame = frame->previous) {
+    char buffer[512];
+    lines = std::string(py::describe_place(frame, buffer, sizeof buffer)) + "\n" + lines;
+    if (!base_.empty() && frame == base_[0]) {
+      break;
+    }
+  }
+  return lines;
 }
 
 Verdict Recorder::before_instruction(const Position& position) {
@@ -224,7 +245,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   awaited_.reset();
   position_ = position;
-  raised_ = false;
+  place_.clear();
   if (py::is_generator_frame(position.frame)) {
     note_generator();
   }
@@ -237,7 +258,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     if (stop_ && number_ == stop_->number) {
       abort_ = stop_->reason;
       stopped_ = interp::take_snapshot(position_);
-      ended_ = true;
+      end();
       return Verdict::Abandon;
     }
     ++number_;
@@ -257,11 +278,13 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   if (position.instruction == py::first_instruction(position.frame->f_code)) {
     record_frame_start();
+    if (ended_) {
+      return Verdict::Abandon;
+    }
   }
   if (op == Op::kRETURN_VALUE && depth_ == 1 && position.frame == position.entry) {
     result_ = share(peek(1));
-    returned_at_ = place();
-    ended_ = true;
+    end();
   } else {
     use_operands(op, oparg);
     if (!ended_) {
@@ -278,10 +301,7 @@ Verdict Recorder::before_instruction(const Position& position) {
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception() {
   show_mode();
-  if (!raised_) {  // once for each: frames that it leaves are gone
-    raised_ = true;
-    raised_at_ = place();
-  }
+  place_ = place();  // frames that it leaves are gone
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
       abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);
@@ -289,6 +309,9 @@ Verdict Recorder::on_exception() {
   }
   if (opaque_) {
     abort(AbortReason::TorchException, "");  // on fakes: what it is for real is not known
+  }
+  if (!ended_) {
+    record_raised();
   }
   return ended_ ? Verdict::Abandon : Verdict::Go;
 }
@@ -307,11 +330,36 @@ bool Recorder::meet_fault() {
   return true;
 }
 
+// torch._dynamo.skip_frame() is called.
+void Recorder::record_skip_request() {
+  int base = base_index(position_.frame);
+  if (base < 0 || (base == 0 && start_->frames()[0].offset == 0)) {
+    asks_to_be_skipped_ = Ref<PyCodeObject>::share(position_.frame->f_code);
+  }
+  abort(AbortReason::SkippedFrame, "torch._dynamo.skip_frame()");
+}
+
+// The call that led here becomes a break.
+bool Recorder::meet_skipped(const py::Frame* frame) {
+  if (skipped_ == nullptr || skipped_->count(frame->f_code) == 0 || base_index(frame) >= 0) {
+    return false;
+  }
+  if (depth_ == 1) {
+    --number_;
+    deciding_ = false;
+  }
+  abort(AbortReason::SkippedFrame, "torch._dynamo.skip_frame()");
+  return true;
+}
+
 // A function begins: what decides what it does, and the objects that its frame holds already.
 void Recorder::record_frame_start() {
   py::Frame* frame = position_.frame;
   auto* function = frame->f_func;
   auto* object = reinterpret_cast<PyObject*>(function);
+  if (meet_skipped(frame)) {
+    return;
+  }
   name_arguments();
   if (reinterpret_cast<PyObject*>(frame->f_code) == module_call) {
     ++module_calls_[frame->localsplus[0]];
@@ -414,8 +462,9 @@ void Recorder::record(Op op, int oparg) {
         note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
-    case Op::kPUSH_EXC_INFO:
     case Op::kRAISE_VARARGS:
+    case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
+    case Op::kPUSH_EXC_INFO:
       if (depth_ == 1) {
         read_slot(start_->handled());
       }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,10 @@ class Recorder : public interp::Observer {
       varying_[slot] = true;
     }
   }
+  // Codes whose frames ask not to be captured (torch._dynamo.skip_frame): calls of them are breaks.
+  void set_skipped(const std::unordered_set<const void*>* codes) { skipped_ = codes; }
+  // A frame that asked for it, and was begun by the trace; null if none did.
+  PyCodeObject* asks_to_be_skipped() const { return asks_to_be_skipped_.get(); }
   // Who is told of calls that set torch's state: note(function, args, kwargs) of alternator/recording.py. Borrowed.
   void set_tracer(PyObject* tracer) { tracer_ = tracer; }
   // Who takes the tracer's mode off torch's stack of function modes, and puts it there again.
@@ -99,10 +104,10 @@ class Recorder : public interp::Observer {
   std::optional<exits::Step> outside(PyObject* object);
   bool read_whole(PyObject* container);
   void read_original_length(PyObject* container);
-  // The user's place of the instruction in progress.
+  // The user's place of the instruction in progress, or of the one where the trace ended.
   std::string place() const;
-  // .. of the instruction that the trace ended at. The frames are gone.
-  const std::string& last_place() const { return abort_ ? abort_->where : returned_at_; }
+  // The places of all frames, a line each, from the outermost.
+  std::string stack() const;
 
   // For the tracer (record/site.cpp). A call of torch's `function` as the program wrote it: (operator, operands, None),
   // (None, args, kwargs), (Ellipsis, None, None) for an iteration over a tensor, or None if another function or C code
@@ -118,6 +123,7 @@ class Recorder : public interp::Observer {
 
  private:
   void begin();
+  void end();
   void begin_generator();
   void note_generator();
   // A generator of the region's start, which the loop can resume.
@@ -132,7 +138,8 @@ class Recorder : public interp::Observer {
   void read_base_local(int index);
   // A primitive is used, not just moved: its slot gets a guard. record/rules_moves.cpp
   void use(PyObject* value);
-  void use_deep(PyObject* value, int depth = 0);
+  void use_deep(PyObject* value);
+  void use_all();
   void use_operands(py::Op op, int oparg);
 
   // Iterators from outside: record/rules_iterators.cpp.
@@ -151,6 +158,7 @@ class Recorder : public interp::Observer {
   void record_next(PyObject* iterator, bool follows);
   void record_exhaustion(PyObject* iterator);
   bool record_advance(PyObject* iterator, Item* item);
+  void record_map_next(PyObject* iterator);
   bool record_zip_advance(PyObject* iterator, int node, Item* item);
   void follow_item(PyObject** value, const Item& item);
   bool follows_anything() const { return !start_->copies().empty() || !followed_.empty(); }
@@ -158,6 +166,8 @@ class Recorder : public interp::Observer {
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
   void record_frame_start();
+  bool meet_skipped(const py::Frame* frame);
+  void record_skip_request();
   void record_function_parts(int node, PyFunctionObject* function);
   void record_with(PyTypeObject* type);
   // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.
@@ -218,6 +228,11 @@ class Recorder : public interp::Observer {
   enum class Reach { Nothing, Item, Whole };
   void record_container_write(PyObject* container, Reach reach, PyObject* key = nullptr);
   void record_missing(PyObject* dict, PyObject* key);
+  // Raising an exception from outside writes to it: record/rules_exceptions.cpp.
+  void record_raise(py::Op op, int oparg);
+  void record_raised();
+  void note_traceback(PyObject* exception);
+  void note_context(PyObject* exception);
   // Reads through the graph what the trace itself did not write.
   void read_place(int node, guard::Kind kind, PyObject* owner, PyObject* key, PyObject* value);
   // What a class holds under a name, unless the trace itself wrote it there.
@@ -254,16 +269,16 @@ class Recorder : public interp::Observer {
   std::vector<bool> read_slots_;
   std::vector<bool> written_slots_;
   std::vector<bool> varying_;
+  const std::unordered_set<const void*>* skipped_ = nullptr;
+  Ref<PyCodeObject> asks_to_be_skipped_;
   std::optional<interp::StackState> stopped_;
   interp::Position position_{};
   ReadGraph graph_;
   journal::Journal journal_;
   std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
-  std::string returned_at_;
-  std::string raised_at_;  // where the last exception came from
-  bool raised_ = false;    // .. out of the instruction in progress
   bool ended_ = false;
+  std::string place_;    // kept where frames may be gone before somebody asks; empty: the frame is there
   bool opaque_ = false;  // the call that is recorded is to run as one step
   PyObject* tracer_ = nullptr;
   std::function<void(bool)> turn_mode_;

@@ -17,13 +17,45 @@ std::string describe_callable(PyObject* callable) {
   return utf8 ? utf8 : "?";
 }
 
-// By torch.compiler.disable.
-bool is_disabled(PyObject* function) {
-  static PyObject* const mark = PyUnicode_InternFromString("_torchdynamo_disable");
+PyObject* own_attribute_of_function(PyObject* function, const char* name) {
   PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
-  PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;
+  return attributes ? PyDict_GetItemString(attributes, name) : nullptr;
+}
+
+// By torch.compiler.disable.
+bool is_disabled(PyObject* function) { return own_attribute_of_function(function, "_torchdynamo_disable") == Py_True; }
+
+// torch._dynamo.skip_frame.
+bool asks_to_skip(PyObject* function) {
+  Ref<> module = steal(PyObject_GetAttrString(function, "__module__"));
   PyErr_Clear();
-  return value == Py_True;
+  return module && PyUnicode_Check(module.get()) &&
+         PyUnicode_CompareWithASCIIString(module.get(), "torch._dynamo.decorators") == 0 &&
+         PyUnicode_CompareWithASCIIString(reinterpret_cast<PyFunctionObject*>(function)->func_name, "skip_frame") == 0;
+}
+
+// A call as the user may recognise it: texts among the arguments, and why the function was disabled.
+std::string quote_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
+  std::string text = describe_callable(callable);
+  std::string given;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref<> one = PyUnicode_CheckExact(arguments[i]) && PyUnicode_GET_LENGTH(arguments[i]) < 200
+                    ? steal(PyObject_Repr(arguments[i]))
+                    : steal(PyUnicode_FromString(Py_TYPE(arguments[i])->tp_name));
+    const char* utf8 = one ? PyUnicode_AsUTF8(one.get()) : nullptr;
+    given += (i > 0 ? ", " : "") + std::string(utf8 ? utf8 : "?");
+  }
+  if (text.ends_with("()")) {
+    text.insert(text.size() - 1, given);
+  }
+  PyObject* why =
+      PyFunction_Check(callable) ? own_attribute_of_function(callable, "_torchdynamo_disable_msg") : nullptr;
+  if (why != nullptr && PyUnicode_Check(why)) {
+    const char* utf8 = PyUnicode_AsUTF8(why);
+    text += std::string(", which is disabled: ") + (utf8 ? utf8 : "?");
+  }
+  PyErr_Clear();
+  return text;
 }
 
 // Python code gets the arguments, as they are.
@@ -73,9 +105,11 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()));
   }
   if (PyFunction_Check(callable) && !purity_of(callable)) {
-    return is_of_real_module(callable) || is_disabled(callable)
-               ? abort(AbortReason::MustRun, describe_callable(callable))
-               : void();  // its frame's start is seen
+    if (!is_of_real_module(callable) && !is_disabled(callable)) {
+      return;  // its frame's start is seen
+    }
+    return asks_to_skip(callable) ? record_skip_request()
+                                  : abort(AbortReason::MustRun, quote_call(callable, arguments, count));
   }
   for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
     use_deep(arguments[i]);
@@ -322,7 +356,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
-    case Purity::Real: return abort(AbortReason::MustRun, describe_callable(callable));
+    case Purity::Real: return abort(AbortReason::MustRun, quote_call(callable, arguments, count));
     case Purity::State: return record_state_call(callable);
     case Purity::Scope: return;  // told when its frame begins
     case Purity::Inner:

@@ -16,6 +16,14 @@ void Recorder::record_next(PyObject* iterator, bool follows) {
   if (!graph_.is_outside(iterator)) {
     return;
   }
+  if (py::iterator_kind(iterator) == IteratorKind::Map) {
+    return record_map_next(iterator);
+  }
+  static PyObject* const next = PyUnicode_InternFromString("__next__");
+  PyTypeObject* type = Py_TYPE(iterator);
+  if (PyObject* method = _PyType_Lookup(type, next); method != nullptr && PyFunction_Check(method)) {
+    return graph_.read_type(type) ? note_class_value(type, next, method) : abort(AbortReason::UnknownRead, "a class");
+  }
   Item item;
   record_advance(iterator, follows ? &item : nullptr);
   if (!ended_) {
@@ -33,10 +41,8 @@ void Recorder::record_exhaustion(PyObject* iterator) {
     return;
   }
   IteratorKind kind = py::iterator_kind(iterator);
-  bool leaf = kind == IteratorKind::List || kind == IteratorKind::ListReversed || kind == IteratorKind::Tuple ||
-              kind == IteratorKind::Range;
   int node = graph_.node_of(iterator);
-  if (!leaf || journal_.original(py::inner_of(iterator, kind))) {
+  if (!py::has_items_ahead(kind) || journal_.original(py::inner_of(iterator, kind))) {
     return abort(AbortReason::IteratorOutside, Py_TYPE(iterator)->tp_name);
   }
   Py_ssize_t before = advanced_[iterator];
@@ -93,6 +99,9 @@ bool Recorder::record_advance(PyObject* iterator, Item* item) {
         }
       }
       return inner != nullptr;
+    case IteratorKind::Map:  // inside of another one: the exit would call its function again
+      abort(AbortReason::IteratorOutside, "map");
+      return false;
     default: break;
   }
   Py_ssize_t ahead = advanced_[iterator];
@@ -113,9 +122,39 @@ bool Recorder::record_advance(PyObject* iterator, Item* item) {
   return true;
 }
 
+// A map is where its iterators are: they are advanced, and the call is one like any other.
+void Recorder::record_map_next(PyObject* iterator) {
+  int node = graph_.node_of(iterator);
+  PyObject* inner = py::inner_of(iterator, IteratorKind::Map);
+  PyObject* function = py::object_at(iterator, py::mapped_offset());
+  static PyObject* const names[] = {PyUnicode_InternFromString("over"), PyUnicode_InternFromString("function")};
+  graph_.read(node, Kind::Slot, names[0], py::inner_offset(IteratorKind::Map), inner);
+  graph_.read(node, Kind::Slot, names[1], py::mapped_offset(), function);
+  record_contents(inner);
+  std::vector<Ref<>> kept;
+  std::vector<PyObject*> arguments;
+  for (Py_ssize_t i = 0; !ended_ && i < PyTuple_GET_SIZE(inner); ++i) {
+    PyObject* one = PyTuple_GET_ITEM(inner, i);
+    IteratorKind kind = py::iterator_kind(one);
+    if (!py::has_items_ahead(kind)) {
+      return abort(AbortReason::IteratorOutside, Py_TYPE(one)->tp_name);
+    }
+    kept.push_back(steal(py::item_ahead(one, kind, 0)));
+    bool more = record_advance(one, nullptr);
+    journal_.log_advance(one);
+    if (!more) {
+      return;
+    }
+    arguments.push_back(kept.back().get());
+  }
+  if (!ended_) {
+    record_call(function, arguments.data(), static_cast<Py_ssize_t>(arguments.size()));
+  }
+}
+
 bool Recorder::record_zip_advance(PyObject* iterator, int node, Item* item) {
   PyObject* inner = py::inner_of(iterator, IteratorKind::Zip);
-  if (py::is_strict(iterator) || inner == nullptr) {
+  if (inner == nullptr) {
     abort(AbortReason::IteratorOutside, "zip");
     return false;
   }
@@ -125,6 +164,14 @@ bool Recorder::record_zip_advance(PyObject* iterator, int node, Item* item) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inner); ++i) {
     Item part;
     if (!record_advance(PyTuple_GET_ITEM(inner, i), item ? &part : nullptr)) {
+      // `strict` asks the others too, and raises unless all end together.
+      bool together = i == 0;
+      for (Py_ssize_t other = 1; py::is_strict(iterator) && together && other < PyTuple_GET_SIZE(inner); ++other) {
+        together = !record_advance(PyTuple_GET_ITEM(inner, other), nullptr);
+      }
+      if (py::is_strict(iterator) && !together) {
+        abort(AbortReason::IteratorOutside, "zip");
+      }
       return false;
     }
     if (item != nullptr) {

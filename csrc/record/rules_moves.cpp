@@ -1,4 +1,5 @@
 // Primitives that the start of a region holds: moving one about needs no guard, doing anything with it does.
+#include "py/generator.h"
 #include "record/operands.h"
 #include "record/recorder.h"
 
@@ -22,36 +23,43 @@ void Recorder::use(PyObject* value) {
   graph_.read_local(slot, name.get(), start_->at(slot));
 }
 
-// What C code finds in a value that it is given.
-void Recorder::use_deep(PyObject* value, int depth) {
-  if (value == nullptr || !follows_anything()) {
-    return;
-  }
-  use(value);
-  if (graph_.is_outside(value) || source::sort_of(value) != source::Sort::Object) {
-    return;
-  }
-  if (depth < 8 && (PyList_Check(value) || PyTuple_Check(value))) {
-    for (Py_ssize_t i = 0; i < Py_SIZE(value); ++i) {
-      use_deep(PyList_Check(value) ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i), depth + 1);
-    }
-    return;
-  }
-  if (depth < 8 && PyDict_Check(value)) {
-    PyObject *key, *item;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(value, &position, &key, &item)) {
-      use_deep(key, depth + 1);
-      use_deep(item, depth + 1);
-    }
-    return;
-  }
-  // Iterators and the like: no telling what they hold.
+void Recorder::use_all() {
   for (const auto& copy : start_->copies()) {
     use(copy.first.get());
   }
   for (const auto& [copy, source] : followed_) {
     use(copy);
+  }
+}
+
+// What C code can find in a value that it is given. Objects that the collector does not know hold none of the copies: C
+// code made them, and was seen using what it made them of.
+void Recorder::use_deep(PyObject* value) {
+  if (value == nullptr || !follows_anything()) {
+    return;
+  }
+  constexpr size_t kMost = 1000;
+  std::unordered_set<PyObject*> seen;
+  std::vector<PyObject*> open{value};
+  while (!open.empty() && !ended_) {
+    PyObject* object = open.back();
+    open.pop_back();
+    if (!seen.insert(object).second) {
+      continue;
+    }
+    use(object);
+    if (graph_.is_outside(object) || source::sort_of(object) != source::Sort::Object || !PyObject_IS_GC(object)) {
+      continue;
+    }
+    bool running = PyGen_CheckExact(object) && !py::is_resumable(reinterpret_cast<PyGenObject*>(object));
+    if (seen.size() > kMost || running) {
+      return use_all();
+    }
+    auto visit = [](PyObject* child, void* to) {
+      static_cast<std::vector<PyObject*>*>(to)->push_back(child);
+      return 0;
+    };
+    Py_TYPE(object)->tp_traverse(object, visit, &open);
   }
 }
 

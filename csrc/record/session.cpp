@@ -143,6 +143,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.output_of = output_of;
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
+  around.note_globals = [&](PyObject* globals) { recorder_.graph().add_constant(globals, "G"); };
   around.is_fresh_function = [&](PyObject* function) { return recorder_.is_fresh_function(function); };
   around.untouched = [&](size_t frame, int index, PyObject* value) {
     return recorder_.untouched_slot(frame, index, value);
@@ -160,7 +161,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
       recorder_.stopped() ? writer.write_break(*recorder_.stopped(), recorder_.kept_frames(), generators)
                           : writer.write_return(recorder_.result(), generators);
   if (!program) {
-    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.last_place(), writer.reason()};
+    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason(), recorder_.place()};
     return std::nullopt;
   }
   for (const journal::Place& place : recorder_.journal().places()) {

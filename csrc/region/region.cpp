@@ -294,6 +294,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
     session.recorder().set_varying(varying_slots(point, state));
+    session.recorder().set_skipped(&skipped_);
     bool began = session.run();
     region->state_after = tensor::GlobalState::capture();
     region->changes_state = !region->state.is_current();
@@ -309,6 +310,16 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
         point.mistakes++ < kMaximumMistakes) {
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
+    if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
+      if (code == state.frames[0].code.get()) {
+        point.conduct = Conduct::Native;
+        return nullptr;
+      }
+      codes_.push_back(Ref<PyCodeObject>::share(code));
+      skipped_.insert(code);
+      stop.reset();
+      continue;
+    }
     stop = session.again();
     if (!stop) {
       return finish_trace(point, session, std::move(region));
@@ -319,7 +330,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
   }
   point.conduct = Conduct::Step;
   if (stop && fullgraph_ && !is_of_program(stop->reason)) {
-    tell("error", stop->reason.describe());
+    tell("error", stop->reason.describe() + "\n" + stop->reason.stack);
   }
   return nullptr;
 }
@@ -328,7 +339,7 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
   if (breaks && fullgraph_ && !is_of_program(*abort)) {
-    tell("error", abort->describe());
+    tell("error", abort->describe() + "\n" + abort->stack);
     return nullptr;
   }
   if (breaks && session.recorder().number() <= 1 && session.recorder().stopped()) {

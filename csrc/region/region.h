@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -131,6 +132,7 @@ class Captured : public interp::FrameTaker {
   std::shared_ptr<Point> entry_;                  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
   std::vector<Ref<PyCodeObject>> codes_;          // of the keys: their addresses must stay theirs
+  std::unordered_set<const void*> skipped_;       // codes among them whose calls are breaks
   std::string last_miss_;
 };
 

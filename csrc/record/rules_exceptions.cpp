@@ -1,0 +1,54 @@
+// Exceptions from outside that the trace raises: a break in a handler, and the exception goes on behind it. Raising one
+// writes to it: where it came through, and what was handled at the time.
+#include "py/generator.h"
+#include "record/recorder.h"
+
+namespace alternator::record {
+
+using journal::PlaceKind;
+using py::Op;
+
+void Recorder::note_traceback(PyObject* exception) {
+  static PyObject* const name = PyUnicode_InternFromString("__traceback__");
+  record_write(PlaceKind::Slot, exception, name, offsetof(PyBaseExceptionObject, traceback));
+}
+
+void Recorder::note_context(PyObject* exception) {
+  static PyObject* const name = PyUnicode_InternFromString("__context__");
+  record_write(PlaceKind::Slot, exception, name, offsetof(PyBaseExceptionObject, context));
+}
+
+void Recorder::record_raise(Op op, int oparg) {
+  place_ = place();  // the frame may be left without further notice
+  PyObject* handled = py::topmost_handled_exception(position_.ts);
+  bool again = op == Op::kRERAISE || oparg == 0;
+  PyObject* exception = op == Op::kRERAISE ? peek(1) : oparg == 0 ? handled : peek(oparg);
+  if (exception == nullptr || !PyExceptionInstance_Check(exception) || !graph_.is_outside(exception)) {
+    return;  // the trace's own, or none: what is raised then is fresh
+  }
+  note_traceback(exception);
+  if (again || ended_) {
+    return;
+  }
+  if (oparg == 2) {
+    return abort(AbortReason::WriteOutside, "the cause of an exception");
+  }
+  note_context(exception);
+  // One that is handled already, further out, is taken out of that chain.
+  for (PyObject* outer = handled; outer != nullptr && outer != Py_None && outer != exception && !ended_;
+       outer = reinterpret_cast<PyBaseExceptionObject*>(outer)->context) {
+    note_context(outer);
+  }
+}
+
+// C code raised it, or passed it on.
+void Recorder::record_raised() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (value != nullptr && PyExceptionInstance_Check(value) && graph_.is_outside(value)) {
+    note_traceback(value);
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace alternator::record
