@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _abc
 import collections
+import copy
 import functools
 import itertools
 import math
@@ -45,7 +46,8 @@ def make_rows() -> dict[str, list]:
             *(object.__init__, object.__new__, object.__init_subclass__),
             *(operator.index, operator.neg),
             *(torch.is_grad_enabled, torch._C._is_torch_function_enabled),
-            *(torch._C._get_tracing_state, torch._C._is_tracing),  # nothing is captured while torch.jit traces
+            # Nothing is captured while torch.jit traces or a dispatch mode is on.
+            *(torch._C._get_tracing_state, torch._C._is_tracing, torch._C._len_torch_dispatch_stack),
             torch._C._is_torch_function_all_disabled,
             *(property, classmethod, staticmethod),
             # Part of the state of torch that every region is guarded by.
@@ -150,9 +152,14 @@ def make_rows() -> dict[str, list]:
         "real": [
             *(torch.Tensor.item, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
-            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile),
+            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
         ],
-        "setting": [sys.getrecursionlimit],
+        "setting": [
+            *(sys.getrecursionlimit, torch._C._get_mkldnn_enabled, torch._C._get_float32_matmul_precision),
+            *(torch._C._get_flash_sdp_enabled, torch._C._get_mem_efficient_sdp_enabled, torch._C._get_math_sdp_enabled),
+            *(torch._C._get_cudnn_enabled, torch._C._get_cudnn_benchmark, torch._C._get_cudnn_deterministic),
+            *(torch._C._get_cudnn_allow_tf32, torch._C._get_cublas_allow_tf32),
+        ],
         "state": [
             *(torch.use_deterministic_algorithms,),
             *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),

@@ -135,7 +135,7 @@ class Tracer:
         name = _capture.watch(tensor)
         if name is None:
             raise Unsupported("a tensor that the trace did not get from its arguments or from what they hold")
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided or tensor.is_nested:
             raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
         fake = self.mode.make(tensor)
         known = self.known[id(tensor)] = self.known[id(fake)] = Known(tensor, fake, None, name)

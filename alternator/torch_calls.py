@@ -117,7 +117,27 @@ REFUSED = {
 
 
 def record_call(tracer, func, args, kwargs):
+    if kwargs.get("out") is not None:
+        return record_out(tracer, func, args, kwargs)
     return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
+
+
+def record_out(tracer, func, args, kwargs):
+    """Record a call that puts its result into a tensor. Backends cannot give the program's tensors another size."""
+    out = kwargs["out"]
+    outside = [each for each in (out if isinstance(out, (tuple, list)) else [out]) if tracer.is_from_outside(each)]
+    sizes = [tracer.fake_of(each).shape for each in outside]
+    result = tracer.compute(func, args, kwargs)
+    if [tracer.fake_of(each).shape for each in outside] != sizes:
+        raise Unsupported("a tensor that is given as `out` gets another size")
+    return tracer.record_call(func, args, kwargs, result)
+
+
+def record_lstm(tracer, func, args, kwargs):
+    result = tracer.compute(func, args, kwargs)
+    if result[0].requires_grad:
+        raise Unsupported("backends cannot trace the backward formula of torch.lstm")
+    return tracer.record_call(func, args, kwargs, result)
 
 
 def tell_metadata(tracer, func, args, kwargs):
@@ -247,5 +267,6 @@ def make_table():
     return {
         torch.tensor: make_tensor,
         torch.Tensor.new_tensor: make_like,
+        torch.lstm: record_lstm,
         torch._C._set_grad_enabled: set_grad_mode,
     }

@@ -185,6 +185,7 @@ void Recorder::note_generator() {
   }
   auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position_.frame));
   if (start_->frame_of(generator) < 0) {
+    graph_.add_constant(position_.frame->f_globals, "G");
     generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
     PyErr_Clear();
   }
@@ -541,7 +542,10 @@ void Recorder::record(Op op, int oparg) {
       return record_star_call(&position_.stack_top[has_kwargs ? -3 : -2], peek(has_kwargs ? 2 : 1),
                               has_kwargs ? peek(1) : nullptr);
     }
-    case Op::kMAKE_FUNCTION: made_function_ = true; return;
+    case Op::kMAKE_FUNCTION:
+      graph_.add_constant(position_.frame->f_globals, "G");  // the function's as well
+      made_function_ = true;
+      return;
     case Op::kJUMP_BACKWARD:
       if (depth_ == 1 && number_ > kLongTrace) {
         abort(AbortReason::LongTrace, "");

@@ -21,6 +21,7 @@ class Session {
   void end_by_exception();
   // What the region leaves; empty if a value cannot be rebuilt (aborted() says why), or if the trace is to be made again.
   std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
+  bool has_exit() const { return exit_.has_value(); }
   // The trace has to be made again, up to this instruction.
   std::optional<Recorder::Stop> again() const;
   // Whether torch was called at all.

@@ -1,6 +1,7 @@
 #include "region/region.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "py/generator.h"
@@ -38,6 +39,30 @@ std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* sl
 bool is_of_program(const Abort& abort) {
   return abort.reason == AbortReason::UserException || abort.reason == AbortReason::TorchException;
 }
+
+// Something cannot be rebuilt at the exit of a trace. It was made by some instruction: looks for a place where the exit
+// can be written in front of an instruction and not behind it. There the region ends, and the instruction runs for real.
+class ExitSearch {
+ public:
+  // Where to stop the next trace; empty if the last one, which ended at instruction `end`, will do.
+  std::optional<record::Recorder::Stop> next(const record::Session& session, int64_t end) {
+    if (session.aborted() && session.aborted()->reason == AbortReason::UnsupportedResult && !session.has_exit()) {
+      reason_ = session.aborted();
+      unwritable_ = end;
+    } else {
+      writable_ = end;
+    }
+    if (!reason_ || (writable_ == end && unwritable_ - writable_ <= 1)) {
+      return std::nullopt;
+    }
+    return record::Recorder::Stop{std::midpoint(writable_, unwritable_), *reason_};
+  }
+
+ private:
+  std::optional<Abort> reason_;
+  int64_t writable_ = 0;
+  int64_t unwritable_ = 0;
+};
 
 PyObject* code_of(PyObject* function) {
   if (PyMethod_Check(function)) {
@@ -288,6 +313,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
 
 std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& state) {
   std::optional<record::Recorder::Stop> stop;
+  ExitSearch search;
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
     record::TraceWatch watch;
     auto region = std::make_shared<Region>();
@@ -320,7 +346,11 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       stop.reset();
       continue;
     }
+    int64_t end = stop ? stop->number : session.recorder().number();
     stop = session.again();
+    if (!stop && !fullgraph_) {
+      stop = search.next(session, end);
+    }
     if (!stop) {
       return finish_trace(point, session, std::move(region));
     }
@@ -507,10 +537,6 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
         return result;
       }
       state = std::move(*stepper.stopped());
-    }
-    if (tensor::has_modes()) {  // the instruction switched one on: it sees every call from here
-      interp::Interpreting interpreting;
-      return interp::recreate(std::move(state));
     }
     at_break = true;
     std::shared_ptr<Point> shared = point_of(state);

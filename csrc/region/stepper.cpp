@@ -4,6 +4,7 @@
 #include "record/operands.h"
 #include "record/purity.h"
 #include "source/value.h"
+#include "torch/facts.h"
 
 namespace alternator::region {
 namespace {
@@ -58,8 +59,8 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
     begun_ = true;
     return dull_ ? interp::Verdict::Go : interp::Verdict::Opaque;
   }
-  if (dull_ && !touches_tensors(position)) {
-    return interp::Verdict::Go;
+  if (tensor::has_modes() || (dull_ && !touches_tensors(position))) {
+    return interp::Verdict::Go;  // a mode sees every call, until it is switched off
   }
   stopped_ = interp::take_snapshot(position);
   return interp::Verdict::Abandon;

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/AutogradState.h>
@@ -23,6 +24,12 @@
 namespace alternator::tensor {
 namespace {
 
+// Has sizes, strides and an offset. Torch throws when it is asked for those of another.
+bool is_strided(const at::Tensor& value) {
+  return value.layout() == at::kStrided && !value.is_nested() &&
+         !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 class StridedFacts : public Facts {
  public:
   explicit StridedFacts(PyObject* tensor) : type_(share(reinterpret_cast<PyObject*>(Py_TYPE(tensor)))) {
@@ -32,7 +39,7 @@ class StridedFacts : public Facts {
     device_ = value.device();
     requires_grad_ = value.requires_grad();
     is_leaf_ = value.is_leaf();
-    strided_ = value.layout() == at::kStrided;
+    strided_ = is_strided(value);
     if (strided_) {
       sizes_ = value.sizes().vec();
       strides_ = value.strides().vec();
@@ -46,7 +53,7 @@ class StridedFacts : public Facts {
     }
     const at::Tensor& value = THPVariable_Unpack(tensor);
     return strided_ && value.key_set() == keys_ && value.scalar_type() == dtype_ && value.device() == device_ &&
-           value.requires_grad() == requires_grad_ && value.is_leaf() == is_leaf_ && value.layout() == at::kStrided &&
+           value.requires_grad() == requires_grad_ && value.is_leaf() == is_leaf_ && is_strided(value) &&
            value.sizes() == sizes_ && value.strides() == strides_ && value.storage_offset() == offset_;
   }
 
@@ -62,6 +69,8 @@ class StridedFacts : public Facts {
     std::ostringstream text;
     if (value.scalar_type() != dtype_) {
       text << "had dtype " << dtype_ << ", has now " << value.scalar_type();
+    } else if (!is_strided(value)) {
+      text << "is now sparse, nested or of another layout";
     } else if (value.sizes() != sizes_) {
       text << "had sizes " << c10::IntArrayRef(sizes_) << ", has now " << value.sizes();
     } else if (value.strides() != strides_) {
@@ -109,6 +118,7 @@ bool has_modes() {
   return Functions::stack_len() > 0 ||
          Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
          c10::impl::TorchDispatchModeTLS::any_modes_set() || torch::jit::tracer::isTracing() ||
+         !at::SavedTensorDefaultHooks::get_tls_state().stack.empty() ||
          c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 

@@ -30,7 +30,8 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 PyObject* grad_of(PyObject* tensor);
 
 // Whether something of torch's is on in this thread that is to see every call: a function mode or dispatch mode, the
-// tracer of torch.jit, a transform of torch.func.
+// tracer of torch.jit, a transform of torch.func, hooks for the tensors that autograd saves (torch.utils.checkpoint counts
+// them).
 bool has_modes();
 
 // Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads.

@@ -366,3 +366,30 @@ def test_aliases_of_an_argument():
     captured = check_calls(program, calls)
     assert not captured.said
     assert copy.copy(shared) == [0]  # the comparison works on copies
+
+
+number = 1
+
+
+def test_functions_that_a_region_makes_see_the_modules_variables():
+    def program(x):
+        y = x * 2
+        return y, lambda: number
+
+    def make(x):
+        def generate():
+            yield 0
+            yield number
+
+        iterator = generate()
+        next(iterator)
+        return x * 2, iterator.__next__
+
+    global number
+    for fn in (program, make):
+        compiled = Captured(fn)
+        for value in (2, 3):
+            _, read = compiled(X)
+            number = value
+            assert read() == value
+        assert len(compiled.graphs) == 1, compiled.said

@@ -1,13 +1,16 @@
 """What the tracer refuses, mistakes of the program, and what backends are told of nodes."""
 
 import copy
+import types
 import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 import alternator
+from alternator.compiling import find_backend
 from capture.agreement import Captured, check_calls
 from capture.test_recording import W, X, Y, capture_with_torchdynamo, check_break
 
@@ -48,15 +51,38 @@ def sets_data(x):
     return y
 
 
+def differentiates_an_lstm(x):
+    return LSTM(x)[0] * 2
+
+
+LSTM = torch.nn.LSTM(4, 4)
+
 REFUSED = [
     *((sets_requires_grad, "autograd"), (makes_a_leaf, "requires grad"), (detaches_in_place, "autograd")),
     *((runs_backward, "autograd"), (makes_a_parameter, "_make_subclass"), (sets_data, "attribute of a tensor is set")),
+    (differentiates_an_lstm, "lstm"),
 ]
 
 
 @pytest.mark.parametrize("fn, reason", REFUSED, ids=[fn.__name__ for fn, _ in REFUSED])
-def test_what_changes_autograd_is_a_break(fn, reason):
+def test_what_graphs_cannot_do_is_a_break(fn, reason):
     check_break(fn, X, reason=reason)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_out_gets_another_size(backend):
+    def program(x, out):
+        own = torch.empty(0)
+        torch.sin(x, out=own)
+        torch.cos(x, out=out)
+        return own + out
+
+    compiled = alternator.compile(program, backend=backend)
+    for _ in range(2):
+        for size in (0, (4, 4)):
+            out, expected = torch.empty(size), torch.empty(size)
+            assert torch.equal(compiled(X, out), program(X, expected))
+            assert torch.equal(out, expected)
 
 
 def test_modules_made_while_tracing():
@@ -170,6 +196,119 @@ def test_operands_with_python_code_are_watched():
     captured = Captured(writes)
     assert torch.equal(captured(X, m), X + 5.0)
     assert Metres.seen == ["add"]
+
+
+@pytest.mark.parametrize(
+    "change", [torch.Tensor.to_sparse, lambda x: torch.nested.nested_tensor([x, x])], ids=["sparse", "nested"]
+)
+def test_tensors_that_are_not_strided_run_for_real(change):
+    def program(x):
+        return x * 2
+
+    for calls in ([X, change(X), X], [change(X), X]):
+        captured = Captured(program)
+        for x in calls:
+            found, expected = captured(x), program(x)
+            assert found.layout == expected.layout
+            assert torch.equal(torch.stack([*found.to_dense().unbind()]), torch.stack([*expected.to_dense().unbind()]))
+        assert len(captured.graphs) == (1 if calls[0] is X else 0)
+        assert captured.said == []
+
+
+class Doubled(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * 2 if func is torch.sin else result
+
+
+def switches_a_mode_on(x):
+    with Doubled():
+        y = torch.sin(x)
+    return torch.sin(y) + x
+
+
+def transforms(x):
+    y = torch.func.grad(lambda t: (t**2).sum())(x)
+    z = torch.vmap(lambda t: t.sum() * t)(x)
+    return torch.sin(y) + z
+
+
+def keeps_what_autograd_saves(x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t):
+        y = x * x
+    return torch.sin(y) + x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [switches_a_mode_on, transforms, keeps_what_autograd_saves])
+def test_what_is_to_see_every_call_sees_it(fn, backend):
+    """What is behind it is captured again."""
+    graphs = []
+
+    def compile(module, examples):
+        graphs.append(module)
+        return find_backend(backend)(module, examples)
+
+    compiled = alternator.compile(fn, backend=compile)
+    for _ in range(3):
+        found, expected = [], []
+        for call, into in ((compiled, found), (fn, expected)):
+            x = X.clone().requires_grad_()
+            into.append(call(x))
+            into[0].sum().backward()
+            into.append(x.grad)
+        assert all(map(torch.equal, found, expected))
+    assert any("sin" in module.code for module in graphs)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints(reentrant, backend):
+    linear = torch.nn.Linear(4, 4)
+
+    def program(x):
+        y = torch.utils.checkpoint.checkpoint(lambda t: torch.sin(linear(t)) * t, x * 2, use_reentrant=reentrant)
+        return torch.cos(y) + x
+
+    compiled = alternator.compile(program, backend=backend)
+    for _ in range(3):
+        results = []
+        for call in (compiled, program):
+            linear.zero_grad()
+            x = X.clone().requires_grad_()
+            y = call(x)
+            y.sum().backward()
+            results.append([y, x.grad, linear.weight.grad.clone()])
+        assert all(map(torch.equal, *results))
+
+
+def makes_what_cannot_be_rebuilt(x):
+    y = x + 1
+    made = types.MappingProxyType({"y": y})
+    z = y * 2
+    z.sum().item()
+    return z * 3, made["y"] is y
+
+
+def returns_what_cannot_be_rebuilt(x):
+    y = x + 1
+    made = types.MappingProxyType({"y": y})
+    return y * 2, made
+
+
+@pytest.mark.parametrize("fn, graphs", [(makes_what_cannot_be_rebuilt, 3), (returns_what_cannot_be_rebuilt, 2)])
+def test_what_cannot_be_rebuilt_at_an_exit_is_made_for_real(fn, graphs):
+    captured = Captured(fn)
+    for _ in range(2):
+        (found, made), (expected, other) = captured(X), fn(X)
+        assert torch.equal(found, expected)
+        assert type(made) is type(other)
+        assert dict(made).keys() == {"y"} if graphs == 2 else made is True
+    assert captured.said == []
+    assert sum("cannot be rebuilt" in text for text in captured.breaks) == 1
+    assert len(captured.graphs) == graphs
+    with pytest.raises(Exception, match="cannot be rebuilt"):
+        alternator.compile(fn, backend="eager", fullgraph=True)(X)
 
 
 def mistakes():
