@@ -1,5 +1,6 @@
 """Whole loops compiled: training with breaks in every step, and greedy generation with a growing cache."""
 
+import gc
 import warnings
 
 import pytest
@@ -45,6 +46,31 @@ def test_training(optimizer, capsys):
         assert capsys.readouterr().out.count("step") == printed.count("step")
         graphs.append(len(compiled.graphs))
     assert 0 < graphs[0] == graphs[1]  # captures stop
+
+
+@pytest.fixture
+def collecting():
+    """Collect garbage every few objects, with a callback in Python; yields the function that begins with it."""
+    thresholds = gc.get_threshold()
+    calls = []
+    gc.callbacks.append(lambda phase, info: calls.append(phase))
+    gc.collect()
+    gc.freeze()
+    yield lambda every: gc.set_threshold(every)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+    gc.callbacks.pop()
+    assert calls
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_the_collector_calls_python_between_frames(every, collecting):
+    expected = train(*make_training(torch.optim.SGD))
+    compiled = Captured(train)
+    compiled.fn(*make_training(torch.optim.SGD))
+    arguments = make_training(torch.optim.SGD)
+    collecting(every)
+    assert compiled.fn(*arguments) == pytest.approx(expected, rel=1e-5)
 
 
 def generate(model, ids, limit):
