@@ -6,6 +6,7 @@ import functools
 import inspect
 import operator
 import re
+import sys
 import warnings
 import weakref
 
@@ -18,8 +19,6 @@ from alternator.recording import Tracer
 
 # Objects that never change and that C code looks into.
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
-
-RECOMPILE_LIMIT = 8
 
 _captured = weakref.WeakSet()
 _graphs = 0
@@ -58,15 +57,38 @@ def report(kind, text):
     if kind == "error":
         text = quote_frames(text)
         raise make_unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
-    if kind == "eager":
-        if not text.startswith("UserException"):
-            warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
-    elif kind == "limit":
-        warnings.warn(
-            f"alternator: recompile_limit ({RECOMPILE_LIMIT}) reached, the function runs eagerly from now on where no "
-            f"graph fits. The last reason: {text}",
-            stacklevel=2,
-        )
+    if kind == "eager" and not text.startswith("UserException"):
+        warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
+
+
+def find_limits():
+    """Return TorchDynamo's settings: its two limits, and whether to fail at one of them."""
+    dynamo = sys.modules.get("torch._dynamo.config")
+    if dynamo is None:
+        return {"recompile_limit": 8, "accumulated_recompile_limit": 256}, False
+    names = ("recompile_limit", "accumulated_recompile_limit")
+    return {name: getattr(dynamo, name) for name in names}, dynamo.fail_on_recompile_limit_hit
+
+
+def admit(fn, fullgraph, regions, captures, reason):
+    """Tell whether a point that has so many regions, after so many captures, may get another. As in TorchDynamo."""
+    limits, fails = find_limits()
+    if captures >= limits["accumulated_recompile_limit"]:
+        hit = "accumulated_recompile_limit"
+    elif regions >= limits["recompile_limit"]:
+        hit = "recompile_limit"
+    else:
+        return True
+    code = getattr(fn, "__code__", None)
+    where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})" if code else repr(fn)
+    text = f"alternator: {hit} ({limits[hit]}) reached in {where}. The last reason: {reason}."
+    if fails or fullgraph:
+        from torch._dynamo.exc import FailOnRecompileLimitHit
+
+        option = "fail_on_recompile_limit_hit" if fails else "fullgraph=True"
+        raise FailOnRecompileLimitHit(f"Hard failure due to {option}. {text}")
+    warnings.warn(f"{text} From now on the function runs eagerly where no graph fits.", stacklevel=2)
+    return False
 
 
 def call_backend(backend, module, examples):
@@ -116,7 +138,8 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
         states = tracer.leave_states()
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
-    captured = _capture.Captured(fn, begin, finish, report, fullgraph, RECOMPILE_LIMIT)
+    admits = functools.partial(admit, fn, fullgraph)
+    captured = _capture.Captured(fn, begin, finish, report, admits, fullgraph)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+import sys
 import traceback
 import weakref
 
@@ -159,10 +160,10 @@ class GraphWriter:
             if module is not None and outer >= 0:  # the traced module itself is not shown
                 if id(module) not in paths:
                     name = _capture.name_of(module)
-                    paths[id(module)] = REGISTRY.sub(r".\2", name) if name else None
+                    paths[id(module)] = (REGISTRY.sub(r".\2", name), find_class(module)) if name else None
                 if paths[id(module)] is not None:
                     key = str(id(module)) if calls <= 1 else f"{id(module)}@{calls - 1}"
-                    modules = modules | {key: (paths[id(module)], type(module))}
+                    modules = modules | {key: paths[id(module)]}
             self.origins.append((text, modules))
 
     def finish(self, outputs):
@@ -190,7 +191,7 @@ class GraphWriter:
             if modules:
                 meta["nn_module_stack"] = dict(modules)
                 innermost = next(reversed(modules.values()))[1]
-                if is_library_module(innermost):
+                if isinstance(innermost, type) and is_library_module(innermost):
                     function = innermost
             meta["source_fn_stack"] = [(name, function)]
             meta["stack_trace"] = text
@@ -216,6 +217,15 @@ class GraphWriter:
 
 def make_example(fake):
     return _capture.fakes.make_example(fake, FakeTensor)
+
+
+def find_class(module):
+    """Return a module's class; its name, as in exported graphs, if the graph would be the last to hold it."""
+    cls = type(module)
+    found = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(name)
+    return cls if found is cls else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def is_library_module(cls):

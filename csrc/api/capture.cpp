@@ -40,19 +40,19 @@ PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObje
   return function ? cast(self)->captured->call(function.get(), arguments, nargsf, kwnames) : refuse_call();
 }
 
-// Captured(fn, begin, finish, report, fullgraph, limit)
+// Captured(fn, begin, finish, report, admit, fullgraph)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *begin, *finish, *report;
-  int fullgraph, limit;
-  if (!PyArg_ParseTuple(args, "OOOOpi:Captured", &function, &begin, &finish, &report, &fullgraph, &limit)) {
+  PyObject *function, *begin, *finish, *report, *admit;
+  int fullgraph;
+  if (!PyArg_ParseTuple(args, "OOOOOp:Captured", &function, &begin, &finish, &report, &admit, &fullgraph)) {
     return nullptr;
   }
   PyObject* self = type->tp_alloc(type, 0);
   if (self != nullptr) {
     cast(self)->function = Py_NewRef(function);
     cast(self)->vectorcall = call;
-    region::Frontend frontend{share(begin), share(finish), share(report)};
-    cast(self)->captured = new region::Captured(std::move(frontend), fullgraph, limit);
+    region::Frontend frontend{share(begin), share(finish), share(report), share(admit)};
+    cast(self)->captured = new region::Captured(std::move(frontend), fullgraph);
   }
   return self;
 }

@@ -7,6 +7,7 @@
 //   result    1                        a return
 //   frames    function, offset, locals, stack of each     a break
 //
+// Nothing of the program is kept alive: its classes, functions and modules are nodes, which the guards watch.
 // Values that can hold themselves (containers, instances, cells, functions) are made empty and filled by a later step.
 #pragma once
 
@@ -20,27 +21,27 @@
 namespace alternator::exits {
 
 enum class StepKind : uint8_t {
-  Constant,  // a primitive or a pinned object
+  Constant,  // a primitive, or an object of CPython itself
   Node,      // an object from outside: the slot that the guards filled
   Ahead,     // what an iterator from outside will give, `number` items ahead
   Slot,      // what the region's start has in a local or on the stack, whatever it is
   Output,    // an output of the graph
   // Made at once from earlier steps.
   Tuple,
-  TypedTuple,  // a subclass of tuple
+  TypedTuple,  // a subclass of tuple: the value of step `index`
   FrozenSet,
   Slice,
   Method,   // function and self
-  Builtin,  // a builtin method: the object is one like it, parts[0] is self
+  Builtin,  // a builtin method: the object is one like it without self, parts[0] is self
   View,     // of a dict
-  Call,     // object(*parts): an iterator, a partial
+  Call,     // the value of step `index`, called with the parts: an iterator, a partial
   Traceback,
   // Made empty.
   NewList,
   NewDict,
   NewSet,
   NewCell,
-  NewInstance,   // object is the class; parts are the arguments of an exception
+  NewInstance,   // of the value of step `index`; parts are the arguments of an exception
   NewFunction,   // object is the code; parts[0] is the dict of globals
   NewGenerator,  // the object is (code, name, qualified name); parts[0] is the dict of globals
   // Fills the value of step `index`.
@@ -109,10 +110,12 @@ struct ExitProgram {
   int result = -1;                  // a return
   std::vector<FrameRecipe> frames;  // a break
   int handled = -1;
+  Py_ssize_t outputs = 0;  // how many the graph has to give, at least
   size_t kept_frames = 0;  // the outermost ones are those that the region began in
 };
 
-// Numbers the nodes that the program refers to anew, from 0; returns them, in the order of their new numbers.
+// Numbers the nodes that the program refers to anew, from 0; returns them, in the order of their new numbers. Counts the
+// outputs.
 std::vector<int> number_nodes(ExitProgram* program);
 
 // What the program works on: the objects of the nodes, what the region's start has in its slots, the graph's outputs.

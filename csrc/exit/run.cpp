@@ -85,7 +85,7 @@ Ref<> Runner::make(const Step& step) const {
     case StepKind::TypedTuple: {
       Ref<> items = make_tuple(step.parts);
       Ref<> arguments = items ? steal(PyTuple_Pack(1, items.get())) : nullptr;
-      auto* type = reinterpret_cast<PyTypeObject*>(step.object.get());
+      auto* type = reinterpret_cast<PyTypeObject*>(at(step.index));
       return arguments ? steal(PyTuple_Type.tp_new(type, arguments.get(), nullptr)) : nullptr;
     }
     case StepKind::FrozenSet: {
@@ -101,7 +101,7 @@ Ref<> Runner::make(const Step& step) const {
     case StepKind::View: return steal(py::make_view(part(step, 0), reinterpret_cast<PyTypeObject*>(step.object.get())));
     case StepKind::Call: {
       Ref<> arguments = make_tuple(step.parts);
-      return arguments ? steal(PyObject_CallObject(step.object.get(), arguments.get())) : nullptr;
+      return arguments ? steal(PyObject_CallObject(at(step.index), arguments.get())) : nullptr;
     }
     case StepKind::Traceback: {
       PyObject* facts = step.object.get();
@@ -114,7 +114,7 @@ Ref<> Runner::make(const Step& step) const {
     case StepKind::NewSet: return steal(PySet_New(nullptr));
     case StepKind::NewCell: return steal(PyCell_New(nullptr));
     case StepKind::NewInstance:
-      return steal(py::make_instance(reinterpret_cast<PyTypeObject*>(step.object.get()),
+      return steal(py::make_instance(reinterpret_cast<PyTypeObject*>(at(step.index)),
                                      step.parts.empty() ? nullptr : part(step, 0)));
     case StepKind::NewFunction: return steal(PyFunction_New(step.object.get(), part(step, 0)));
     case StepKind::NewGenerator: return make_generator(step);
@@ -381,6 +381,8 @@ std::vector<int> number_nodes(ExitProgram* program) {
   for (Step& step : program->steps) {
     if (step.kind == StepKind::Node || step.kind == StepKind::Ahead) {
       number(&step.index);
+    } else if (step.kind == StepKind::Output) {
+      program->outputs = std::max<Py_ssize_t>(program->outputs, step.index + 1);
     }
   }
   for (Effect& effect : program->effects) {
@@ -389,7 +391,20 @@ std::vector<int> number_nodes(ExitProgram* program) {
   return nodes;
 }
 
+namespace {
+
+Py_ssize_t count_outputs(PyObject* outputs) {
+  return outputs && (PyTuple_Check(outputs) || PyList_Check(outputs)) ? Py_SIZE(outputs) : -1;
+}
+
+}  // namespace
+
 Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state) {
+  if (program.outputs > 0 && count_outputs(input.outputs) < program.outputs) {
+    PyErr_Format(PyExc_TypeError, "alternator: the backend's function gave %.100s, not a tuple or list of %zd outputs",
+                 input.outputs ? Py_TYPE(input.outputs)->tp_name : "nothing", program.outputs);
+    return nullptr;
+  }
   Runner runner(program, input);
   if (!runner.make_values() || !runner.do_effects()) {
     return nullptr;

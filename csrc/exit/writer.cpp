@@ -195,7 +195,7 @@ int ExitWriter::add_fresh(PyObject* value) {
   }
   if (PyCFunction_CheckExact(value) && PyCFunction_GET_SELF(value) != nullptr &&
       !PyModule_Check(PyCFunction_GET_SELF(value))) {
-    return add_parts(value, StepKind::Builtin, {PyCFunction_GET_SELF(value)}, value);
+    return add_builtin_method(value);
   }
   if (type == &_PyMethodWrapper_Type) {
     Ref<> self = steal(PyObject_GetAttrString(value, "__self__"));
@@ -206,9 +206,7 @@ int ExitWriter::add_fresh(PyObject* value) {
     return add_function(value);
   }
   if (is_for_good(value) || PyFunction_Check(value)) {
-    Step step{StepKind::Constant};
-    step.object = share(value);
-    return emit(value, std::move(step));
+    return add_for_good(value);
   }
   if (is_dict_view(value)) {
     return add_parts(value, StepKind::View, {py::viewed_dict(value)}, as_object(type));
@@ -227,10 +225,27 @@ int ExitWriter::add_fresh(PyObject* value) {
   }
   if (PyTuple_Check(value) && type->tp_new != nullptr && type->tp_dictoffset == 0) {
     Step step{StepKind::TypedTuple};
-    step.object = share(as_object(type));
+    step.index = add(as_object(type));
     return add_items(value, std::move(step));
   }
   return add_instance(value);
+}
+
+int ExitWriter::add_for_good(PyObject* value) {
+  bool of_cpython = PyType_Check(value) && !(reinterpret_cast<PyTypeObject*>(value)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+  Step step{of_cpython ? StepKind::Constant : StepKind::Node};
+  if (of_cpython) {
+    step.object = share(value);
+  } else {
+    step.index = around_.watch(value);
+  }
+  return emit(value, std::move(step));
+}
+
+int ExitWriter::add_builtin_method(PyObject* value) {
+  auto* method = reinterpret_cast<PyCFunctionObject*>(value);
+  Ref<> like = steal(PyCMethod_New(method->m_ml, nullptr, method->m_module, nullptr));
+  return like ? add_parts(value, StepKind::Builtin, {method->m_self}, like.get()) : refuse(value);
 }
 
 bool ExitWriter::add_part(Step* step, PyObject* value) {
@@ -321,8 +336,11 @@ int ExitWriter::add_reduced(PyObject* value) {
   PyObject* arguments = PyTuple_GET_ITEM(reduced.get(), 1);
   PyObject* state = PyTuple_GET_SIZE(reduced.get()) > 2 ? PyTuple_GET_ITEM(reduced.get(), 2) : Py_None;
   Step step{StepKind::Call};
-  step.object = share(PyTuple_GET_ITEM(reduced.get(), 0));
+  step.index = add(PyTuple_GET_ITEM(reduced.get(), 0));
   kept_.push_back(reduced.clone());
+  if (step.index < 0) {
+    return -1;
+  }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
     if (!add_part(&step, PyTuple_GET_ITEM(arguments, i))) {
       return -1;
@@ -356,7 +374,7 @@ int ExitWriter::add_instance(PyObject* value) {
     return refuse(value);
   }
   Step step{StepKind::NewInstance};
-  step.object = share(as_object(type));
+  step.index = add(as_object(type));
   if (PyExceptionInstance_Check(value)) {
     PyObject* arguments = reinterpret_cast<PyBaseExceptionObject*>(value)->args;
     if (!add_part(&step, arguments)) {

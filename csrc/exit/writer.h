@@ -15,6 +15,8 @@ namespace alternator::exits {
 struct Surroundings {
   // How an object from outside is reached (a Node or Slot step); empty: the trace made it.
   std::function<std::optional<Step>(PyObject*)> outside;
+  // The node of an object that is there for good: it is watched from now on.
+  std::function<int(PyObject*)> watch;
   std::function<bool(PyObject*)> is_fresh_function;
   // The slot that a local or stack position of a frame of the region's start still is; -1: it was touched.
   std::function<int(size_t frame, int index, PyObject* value)> untouched;
@@ -54,6 +56,8 @@ class ExitWriter {
   int add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object = nullptr);
   int add_items(PyObject* value, Step step);
   int add_empty(PyObject* value, StepKind kind, PyObject* object = nullptr);
+  int add_for_good(PyObject* value);
+  int add_builtin_method(PyObject* value);
   int add_function(PyObject* value);
   int add_generator(PyObject* value);
   int add_empty_generator(PyObject* value, PyFunctionObject* function);

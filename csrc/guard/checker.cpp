@@ -36,6 +36,7 @@ void Checker::prepare(const GuardList& list) {
     watch(constant.type.pin());
   }
   for (const Guard& guard : list.guards) {
+    watch(guard.key);
     watch(guard.pin);
     watch(guard.type.pin());
   }
@@ -81,7 +82,10 @@ Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
     py::CollectorPause pause;
     prepare(list);
   }
-  WordList* words = is_dead() ? nullptr : find(locals);
+  if (is_dead()) {
+    return static_cast<Py_ssize_t>(list.guards.size());
+  }
+  WordList* words = find(locals);
   if (words != nullptr) {
     WordList::Outcome outcome = words->check(locals);
     if (outcome.verdict != WordList::Outcome::Unknown) {
@@ -99,7 +103,7 @@ Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
   slots_ = &walked_slots_;
   ++walks_;
   Py_ssize_t failed = guard::check(list, locals, &walked_slots_);
-  if (failed >= 0 || is_dead()) {
+  if (failed >= 0) {
     return failed;
   }
   if (words != nullptr) {

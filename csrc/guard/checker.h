@@ -16,8 +16,10 @@ class Checker {
   // The objects of the nodes, borrowed, after a check that held; up to the next check, by any thread.
   const std::vector<PyObject*>& slots() const { return *slots_; }
 
-  // An object that the guards cannot do without is gone: they will never hold again.
+  // An object that the guards or the region cannot do without is gone: they will never hold again.
   bool is_dead() const { return !watch_.all_alive(); }
+  // Called when one of them died, at any moment: it must not run Python code. Set once.
+  static inline void (*on_death)() = nullptr;
 
   struct Counts {
     size_t lists = 0;   // lists of words, one for each combination of roots
@@ -38,7 +40,7 @@ class Checker {
 
   bool prepared_ = false;
   GuardIndex index_;
-  Watch watch_;  // of what the guards compare by identity
+  Watch watch_{on_death};  // of what the guards compare by identity
   Moves moves_;
   Lists lists_;  // most recently used first
   std::vector<PyObject*> walked_slots_;

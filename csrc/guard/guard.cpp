@@ -49,6 +49,11 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, b
     }
     case Kind::Gradient: return tensor::grad_of(parent);
     case Kind::CellContents: return PyCell_GET(parent);
+    case Kind::ClassAttribute: {
+      auto* type = reinterpret_cast<PyTypeObject*>(parent);
+      *valid = py::current_type_version(type) != 0;  // what the words rely on
+      return _PyType_Lookup(type, guard.key.get());
+    }
     case Kind::Slot: return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + guard.index);
     case Kind::MethodPart:
       *valid = Py_IS_TYPE(parent, &PyMethod_Type);
@@ -80,56 +85,25 @@ Py_ssize_t length_of(PyObject* object) {
   return sized ? Py_SIZE(object) : -1;
 }
 
-bool same_keys(PyObject* dict, PyObject* keys) {
-  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) {
+bool same_keys(PyObject* dict, const std::vector<source::Mark>& keys) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(keys.size())) {
     return false;
   }
-  Py_ssize_t index = 0;
-  return py::visit_keys(dict, [&](PyObject* key) {
-    PyObject* expected = PyTuple_GET_ITEM(keys, index++);
-    return key == expected ||
-           (source::sort_of(expected) == source::Sort::Primitive && source::same_primitive(key, expected));
-  });
+  size_t index = 0;
+  return py::visit_keys(dict, [&](PyObject* key) { return keys[index++].is(key); });
 }
 
-bool same_set(PyObject* set, PyObject* items) {
-  if (!PyAnySet_Check(set) || PySet_GET_SIZE(set) != PyTuple_GET_SIZE(items)) {
+bool same_set(PyObject* set, const std::vector<source::Mark>& items) {
+  if (!PyAnySet_Check(set) || PySet_GET_SIZE(set) != static_cast<Py_ssize_t>(items.size())) {
     return false;
   }
   Py_ssize_t position = 0;
-  Py_ssize_t index = 0;
+  size_t index = 0;
   PyObject* item;
   Py_hash_t hash;
   while (_PySet_NextEntry(set, &position, &item, &hash)) {
-    PyObject* expected = PyTuple_GET_ITEM(items, index++);
-    if (item != expected &&
-        (source::sort_of(expected) != source::Sort::Primitive || !source::same_primitive(item, expected))) {
+    if (!items[index++].is(item)) {
       return false;
-    }
-  }
-  return true;
-}
-
-// The parts of a function that decide what a call of it runs, by identity.
-bool same_parts(PyObject* object, PyObject* parts) {
-  auto* function = reinterpret_cast<PyFunctionObject*>(object);
-  auto same = [&](Py_ssize_t index, PyObject* now) { return PyTuple_GET_ITEM(parts, index) == (now ? now : Py_None); };
-  return same(0, function->func_code) && same(1, function->func_defaults) && same(2, function->func_kwdefaults);
-}
-
-template <class Visit>
-bool visit_type_items(PyObject* mro, Visit visit) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
-    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
-    if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) {
-      continue;
-    }
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(type->tp_dict, &position, &key, &value)) {
-      if (!visit(key) || !visit(value)) {
-        return false;
-      }
     }
   }
   return true;
@@ -151,10 +125,13 @@ bool holds_type(const Guard& guard, PyTypeObject* type) {
 
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
+  if (guard.key && guard.key.get() == nullptr) {
+    return false;  // it died
+  }
   switch (guard.kind) {
     case Kind::Length: return length_of(parent) == guard.index;
-    case Kind::DictKeys: return same_keys(parent, guard.value.get());
-    case Kind::SetItems: return same_set(parent, guard.value.get());
+    case Kind::DictKeys: return same_keys(parent, guard.items);
+    case Kind::SetItems: return same_set(parent, guard.items);
     case Kind::IteratorMore: return py::count_ahead(parent, py::iterator_kind(parent)) > guard.index;
     case Kind::IteratorEnd: return py::count_ahead(parent, py::iterator_kind(parent)) == guard.index;
     case Kind::Word: return py::word_at_offset(parent, guard.index) == PyLong_AsSsize_t(guard.value.get());
@@ -165,7 +142,6 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
         return item && source::same_primitive(item.get(), guard.value.get());
       }
       break;
-    case Kind::FunctionParts: return same_parts(parent, guard.value.get());
     case Kind::TensorFacts: return guard.facts->matches(parent);
     case Kind::Distinct: return parent != (*slots)[guard.child];
     case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
@@ -215,23 +191,49 @@ std::string key_text(const Guard& guard, bool quoted) {
   if (!guard.key) {
     return std::to_string(guard.index);
   }
+  if (guard.key.get() == nullptr) {
+    return "<gone>";
+  }
   const char* plain = PyUnicode_Check(guard.key.get()) && !quoted ? PyUnicode_AsUTF8(guard.key.get()) : nullptr;
   return plain ? plain : shown(guard.key.get());
 }
 
 }  // namespace
 
-TypeContents::TypeContents(PyTypeObject* type) : mro(share(type->tp_mro)) {
-  visit_type_items(mro.get(), [&](PyObject* object) {
-    items.push_back(share(object));
-    return true;
-  });
+ClassContents::ClassContents(PyTypeObject* of) : type(source::Pin::to(reinterpret_cast<PyObject*>(of))) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (!(of->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && PyDict_Next(of->tp_dict, &position, &key, &value)) {
+    items.emplace_back(share(key), source::Mark::of_class_value(value));
+  }
+}
+
+bool ClassContents::matches(PyTypeObject* now) const {
+  if (!type.is(reinterpret_cast<PyObject*>(now))) {
+    return false;
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  size_t at = 0;
+  while (!(now->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && PyDict_Next(now->tp_dict, &position, &key, &value)) {
+    if (at >= items.size() || items[at].first.get() != key || !items[at].second.is(value)) {
+      return false;
+    }
+    ++at;
+  }
+  return at == items.size();
 }
 
 bool TypeContents::matches(PyTypeObject* type) const {
-  size_t at = 0;
-  auto same = [&](PyObject* object) { return at < items.size() && items[at++].get() == object; };
-  return type->tp_mro == mro.get() && visit_type_items(mro.get(), same) && at == items.size();
+  if (PyTuple_GET_SIZE(type->tp_mro) != static_cast<Py_ssize_t>(mro.size())) {
+    return false;
+  }
+  for (size_t i = 0; i < mro.size(); ++i) {
+    if (!mro[i]->matches(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
@@ -288,13 +290,15 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
   const Guard& guard = list.guards[failed];
   PyObject* parent = guard.parent >= 0 ? slots[guard.parent] : nullptr;
   std::string what = "`" + describe(list, guard) + "` ";
+  if (guard.key && guard.key.get() == nullptr) {
+    return what + "cannot be looked at any more";
+  }
   switch (guard.kind) {
     case Kind::Length:
       return what + "was " + std::to_string(guard.index) + ", is now " + std::to_string(length_of(parent));
     case Kind::TensorFacts: return what + guard.facts->difference(parent);
     case Kind::DictKeys:
     case Kind::SetItems:
-    case Kind::FunctionParts:
     case Kind::TypeVersion:
     case Kind::Setting:
     case Kind::CAttribute: return what + "changed";

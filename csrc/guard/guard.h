@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/ref.h"
-#include "source/value.h"
+#include "source/mark.h"
 #include "torch/facts.h"
 
 namespace alternator::guard {
@@ -28,13 +28,19 @@ bool has_words(Kind kind);
 enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
 const char* expect_name(Expect expect);
 
-// What a class and its bases hold. A class whose version changed may have been patched and put back (torch.fx does so).
-struct TypeContents {
-  explicit TypeContents(PyTypeObject* type);
+// What a class holds itself, and what it and its bases do. A class whose version changed may have been patched and put back
+// (torch.fx does so).
+struct ClassContents {
+  explicit ClassContents(PyTypeObject* type);
   bool matches(PyTypeObject* type) const;
 
-  Ref<> mro;
-  std::vector<Ref<>> items;  // keys and values by turns, class by class
+  source::Pin type;
+  std::vector<std::pair<Ref<>, source::Mark>> items;  // names are held
+};
+struct TypeContents {
+  bool matches(PyTypeObject* type) const;
+
+  std::vector<std::shared_ptr<const ClassContents>> mro;  // shared with other classes of the same bases
 };
 
 // What the type of an object must be, without keeping that type alive.
@@ -64,11 +70,12 @@ struct Guard {
   int parent = -1;
   int child = -1;
   mutable Py_ssize_t index = 0;            // of a TypeVersion it is brought up to date by a check
-  std::shared_ptr<TypeContents> contents;  // TypeVersion
-  Ref<> key;
-  Ref<> value;      // Expect::Value; DictKeys: the tuple of keys; FunctionParts: the tuple of parts
-  source::Pin pin;  // Expect::Pinned
-  TypePin type;     // Expect::NewNode
+  std::unique_ptr<TypeContents> contents;  // TypeVersion
+  source::Pin key;
+  Ref<> value;                           // Expect::Value
+  std::vector<source::Mark> items;       // DictKeys, SetItems
+  source::Pin pin;                       // Expect::Pinned
+  TypePin type;                          // Expect::NewNode
   const tensor::Facts* facts = nullptr;  // TensorFacts; owned by the list
 };
 

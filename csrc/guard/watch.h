@@ -12,6 +12,10 @@ namespace alternator::guard {
 
 class Watch {
  public:
+  Watch() = default;
+  // `on_death` is called after the flag was lowered, possibly by the garbage collector: it must not run Python code.
+  explicit Watch(void (*on_death)()) : on_death_(on_death) {}
+
   // False if the object cannot be watched.
   bool add(PyObject* object);
   bool all_alive() const { return flag_ == nullptr || *flag_; }
@@ -20,6 +24,7 @@ class Watch {
   size_t size() const { return references_.size(); }
 
  private:
+  void (*on_death_)() = nullptr;
   std::shared_ptr<bool> flag_;
   Ref<> callback_;
   std::vector<Ref<>> references_;

@@ -50,6 +50,7 @@ WordList::WordList(const GuardList& list, const GuardIndex& index, const Moves& 
       index_(index),
       states_(list.nodes, State::Stable),
       walks_(list.guards.size(), false),
+      fixed_(list.nodes, false),
       slots_(std::move(slots)) {
   sort_guards(moves, locals);
   write_all();
@@ -73,7 +74,26 @@ WordList::State WordList::place_child(const Guard& guard, const Moves& moves, Py
   return parent == State::Stable && (moves_often || !written) ? State::Late : parent;
 }
 
+// Whether a guard reads from its parent what its parent will always have.
+bool WordList::is_fixed_link(const Guard& guard) const {
+  if (guard.parent < 0 || !fixed_[guard.parent]) {
+    return false;
+  }
+  PyObject* parent = slots_[guard.parent];
+  switch (guard.kind) {
+    case Kind::Slot: return py::is_fixed_field(parent, guard.index);
+    case Kind::SequenceItem:
+    case Kind::Length: return PyTuple_Check(parent);
+    case Kind::MethodPart: return true;
+    case Kind::InstanceDict: return PyModule_Check(parent);
+    default: return false;
+  }
+}
+
 void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
+  for (const Constant& constant : list_.constants) {
+    fixed_[constant.node] = true;
+  }
   for (int i = 0; i < static_cast<int>(list_.guards.size()); ++i) {
     const Guard& guard = list_.guards[i];
     State state = guard.kind == Kind::Local ? State::Early : guard.parent >= 0 ? states_[guard.parent] : State::Late;
@@ -82,6 +102,7 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
     }
     if (guard.expect == Expect::NewNode) {
       state = states_[guard.child] = place_child(guard, moves, locals);
+      fixed_[guard.child] = is_fixed_link(guard);
     } else if (guard.expect == Expect::SameNode || guard.kind == Kind::Distinct) {
       // Early, the address that a stable child has in the list is good enough: the words prove it later.
       State child = states_[guard.child];
@@ -153,6 +174,9 @@ bool WordList::needs_type_word(int node) const {
     return index_.types[node] != nullptr;
   }
   const Guard& source = list_.guards[index_.source[node]];
+  if (fixed_[node] || source.kind == Kind::ClassAttribute) {
+    return false;
+  }
   return source.kind != Kind::DictItem && !(source.kind == Kind::OwnAttribute && py::has_dict(slots_[source.parent]));
 }
 
@@ -160,6 +184,9 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
   auto put = [&](const py::Word* at) { draft->add_once(at); };
   // A field that is what the guard is about: a primitive there must not become another one at the same address.
   auto put_value = [&](const py::Word* at) { draft->add(at, guard.expect == Expect::Value); };
+  if (is_fixed_link(guard)) {
+    return true;
+  }
   bool list = PyList_Check(parent);
   switch (guard.kind) {
     case Kind::DictItem: put(py::dict_version_word(parent)); return true;
@@ -199,8 +226,8 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
     case Kind::Word: put(py::slot_word(parent, guard.index)); return true;
     case Kind::MethodPart: put_value(py::method_part_word(parent, guard.index != 0)); return true;
     case Kind::Annotations: put(py::annotations_word(parent)); return true;
+    case Kind::ClassAttribute:
     case Kind::TypeVersion: put(py::type_version_word(reinterpret_cast<PyTypeObject*>(parent))); return true;
-    case Kind::FunctionParts: py::visit_function_words(parent, put); return true;
     case Kind::TensorFacts: return guard.facts->visit_words(parent, [&](const void* at) { put(py::word_at(at)); });
     case Kind::Distinct: return true;  // of two addresses that do not change
     default: return false;

@@ -23,6 +23,8 @@
 //   - A type's version likewise.
 //   - A primitive that a field points to is held by the list: its address cannot become another value's.
 //   - A pinned object and the types of nodes are watched, as constants are: with one of them the region dies.
+//   - What is read from a constant by a link that cannot change (a function's closure and globals, a module's dict, the items
+//     of a tuple) is as constant as the constant: no words.
 //   - Attributes that are kept beside an object are found by an index into keys that its class shares and only ever adds to:
 //     a name that is among them stays at its index; one that is not is not while their count is the same.
 // Nothing in between runs Python code or gives up the GIL, so all of it holds for one instant.
@@ -118,6 +120,7 @@ class WordList {
   void write_node(int node, Draft* draft) const;
   bool write_guard(const Guard& guard, PyObject* parent, Draft* draft) const;
   bool needs_type_word(int node) const;
+  bool is_fixed_link(const Guard& guard) const;
   Outcome compare_words();
   Outcome repair(size_t at);
   Outcome look_again(int node);
@@ -126,6 +129,7 @@ class WordList {
   const GuardIndex& index_;
   std::vector<State> states_;
   std::vector<bool> walks_;  // guards that have no words
+  std::vector<bool> fixed_;  // nodes that are the same objects for as long as the region lives
   std::vector<int> early_;   // guards to walk before the words
   std::vector<int> late_;    // and after
   std::vector<Root> roots_;

@@ -381,12 +381,12 @@ abandon:
 
 }  // namespace
 
-PyObject* evaluate(py::ThreadState* ts, py::Frame* entry, int throwflag, StackState* restoring) noexcept {
+PyObject* evaluate(py::ThreadState* ts, py::Frame* entry, int throwflag, StackState* restoring) {
   return run<false>(ts, entry, throwflag, nullptr, restoring);
 }
 
 PyObject* evaluate_observed(py::ThreadState* ts, py::Frame* entry, int throwflag, Observer* observer,
-                            StackState* restoring) noexcept {
+                            StackState* restoring) {
   observer->enter(entry);
   PyObject* result = run<true>(ts, entry, throwflag, observer, restoring);
   observer->leave();

@@ -1,5 +1,8 @@
 #include "interp/hook.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "interp/evaluate.h"
@@ -22,16 +25,8 @@ py::EvalFunction previous_hook = nullptr;
 // returns at once.
 PyObject* discard(int throwflag) { return throwflag ? nullptr : Py_NewRef(Py_None); }
 
-}  // namespace
-
-PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept {
+PyObject* run(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   ThreadMode& mode = thread_mode;
-  if (mode.taker != nullptr && !throwflag && mode.taker->wants(frame) && !py::is_traced(ts)) {
-    return std::exchange(mode.taker, nullptr)->take(ts, frame);
-  }
-  if (mode.interpreting == 0 && !whole_process) {
-    return previous_hook(ts, frame, throwflag);
-  }
   if (py::is_borrowed(frame)) {
     return py::run_in_default_loop(ts, frame, throwflag);
   }
@@ -50,6 +45,24 @@ PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept {
     return evaluate_observed(ts, frame, throwflag, mode.observer, restoring);
   }
   return evaluate(ts, frame, throwflag, restoring);
+}
+
+}  // namespace
+
+PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) {
+  ThreadMode& mode = thread_mode;
+  bool taken = mode.taker != nullptr && !throwflag && mode.taker->wants(frame) && !py::is_traced(ts);
+  if (!taken && mode.interpreting == 0 && !whole_process) {
+    return previous_hook(ts, frame, throwflag);
+  }
+  try {
+    return taken ? std::exchange(mode.taker, nullptr)->take(ts, frame) : run(ts, frame, throwflag);
+  } catch (abi::__forced_unwind&) {
+    // CPython ends a daemon thread together with the process. It has no GIL: whatever it would take down stays.
+    while (true) {
+      pause();
+    }
+  }
 }
 
 void acquire_hook() {

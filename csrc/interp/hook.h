@@ -11,7 +11,7 @@ namespace alternator::interp {
 
 struct StackState;
 
-PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) noexcept;
+PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag);
 
 // Nobody put another hook on top of ours, so frames that the loop enters itself are not missed by anybody.
 inline bool hook_is_topmost(py::ThreadState* ts) { return py::current_hook(ts) == &hook; }
@@ -22,7 +22,7 @@ class FrameTaker {
   virtual ~FrameTaker() = default;
   // The frame has its arguments bound and has not begun. Returns what the call returns.
   virtual bool wants(const py::Frame* frame) const = 0;
-  virtual PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept = 0;
+  virtual PyObject* take(py::ThreadState* ts, py::Frame* frame) = 0;
 };
 
 struct ThreadMode {

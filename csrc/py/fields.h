@@ -50,13 +50,10 @@ inline const Word* annotations_word(PyObject* function) {
   return word_at(&reinterpret_cast<PyFunctionObject*>(function)->func_annotations);
 }
 
-// What decides what a call of a function runs: code, defaults, keyword defaults.
-template <class Add>
-void visit_function_words(PyObject* object, Add add) {
-  auto* function = reinterpret_cast<PyFunctionObject*>(object);
-  add(word_at(&function->func_code));
-  add(word_at(&function->func_defaults));
-  add(word_at(&function->func_kwdefaults));
+// Whether what an object has at an offset stays there for as long as the object lives.
+inline bool is_fixed_field(PyObject* object, Py_ssize_t offset) {
+  return PyFunction_Check(object) &&
+         (offset == offsetof(PyFunctionObject, func_globals) || offset == offsetof(PyFunctionObject, func_closure));
 }
 
 // The words that decide what dict an instance has; `add` gets each. Returns the dict as it is now, null if there is none

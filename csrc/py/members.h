@@ -51,4 +51,17 @@ inline PyObject* dict_item(PyObject* dict, PyObject* key) {
   return value;
 }
 
+// The class that a descriptor of a C function or field was made for; null for any other object. And where in that class's
+// tables it points to.
+inline PyTypeObject* descriptor_owner(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  bool descriptor = type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type || type == &PyMethodDescr_Type ||
+                    type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type;
+  return descriptor ? reinterpret_cast<PyDescrObject*>(object)->d_type : nullptr;
+}
+inline const void* descriptor_place(PyObject* descriptor) {
+  static_assert(sizeof(PyMemberDescrObject) == sizeof(PyDescrObject) + sizeof(void*), "the place comes last");
+  return reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;  // of the others, at the same offset
+}
+
 }  // namespace alternator::py

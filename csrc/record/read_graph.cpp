@@ -1,6 +1,7 @@
 #include "record/read_graph.h"
 
 #include "py/fields.h"
+#include "py/members.h"
 #include "record/purity.h"
 
 namespace alternator::record {
@@ -23,7 +24,9 @@ std::string text_of(PyObject* object) {
 std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_ssize_t index) {
   switch (kind) {
     case Kind::OwnAttribute:
-    case Kind::Slot: return parent + "." + text_of(key);
+    case Kind::ClassAttribute: return parent + "." + text_of(key);
+    case Kind::Slot:
+      return PyUnicode_CompareWithASCIIString(key, "__globals__") == 0 ? "G" : parent + "." + text_of(key);
     case Kind::DictItem:
       if (constexpr std::string_view dict = ".__dict__"; parent.ends_with(dict) && PyUnicode_Check(key)) {
         return parent.substr(0, parent.size() - dict.size()) + "." + text_of(key);
@@ -69,51 +72,75 @@ int ReadGraph::add_constant(PyObject* object, std::string name) {
   return node;
 }
 
-bool ReadGraph::is_new(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
+std::pair<uint64_t, uint64_t> ReadGraph::read_id(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
   uint64_t what = key != nullptr ? reinterpret_cast<uint64_t>(key) : static_cast<uint64_t>(index) << 3 | 1;
-  return seen_.insert({static_cast<uint64_t>(parent + 1) << 8 | static_cast<uint64_t>(kind), what}).second;
+  return {static_cast<uint64_t>(parent + 1) << 8 | static_cast<uint64_t>(kind), what};
+}
+
+bool ReadGraph::is_new(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
+  return seen_.insert(read_id(parent, kind, key, index)).second;
 }
 
 void ReadGraph::read_local(Py_ssize_t index, PyObject* name, PyObject* value) {
   read(-1, Kind::Local, name, index, value);
 }
 
-void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
+std::string ReadGraph::name_of_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) const {
+  return kind == Kind::Local ? "L['" + text_of(key) + "']"
+                             : name_child(parent >= 0 ? list_.names[parent] : "", kind, key, index);
+}
+
+std::optional<Guard> ReadGraph::begin_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
   if (!is_new(parent, kind, key, index)) {
-    return;
+    return std::nullopt;
   }
   Guard guard{kind};
   guard.parent = parent;
   guard.index = index;
-  guard.key = share(key);
   if (key != nullptr) {
+    guard.key = source::Pin::to(key);
     kept_.push_back(share(key));  // is_new() compares addresses
   }
-  if (value == nullptr) {
-    guard.expect = Expect::Absent;
-    list_.guards.push_back(std::move(guard));
-    return;
-  }
-  Sort sort = source::sort_of(value);
-  if (sort == Sort::Primitive) {
-    guard.expect = Expect::Value;
-    guard.value = share(value);
-  } else if (sort == Sort::Pinned && !(is_nested_function(value) && !is_constant(node_of(value)))) {
-    guard.expect = Expect::Pinned;
-    guard.pin = source::Pin::to(value);
-    add_constant(value, kind == Kind::Local ? "L['" + text_of(key) + "']"
-                                            : name_child(parent >= 0 ? list_.names[parent] : "", kind, key, index));
-  } else if (int node = node_of(value); node >= 0) {
+  return guard;
+}
+
+void ReadGraph::end_read_of_object(Guard guard, PyObject* key, PyObject* value) {
+  if (int node = node_of(value); node >= 0) {
     guard.expect = Expect::SameNode;
     guard.child = node;
   } else {
     guard.expect = Expect::NewNode;
     guard.type = guard::TypePin::to(Py_TYPE(value));
-    std::string name =
-        kind == Kind::Local ? "L['" + text_of(key) + "']" : name_child(list_.names[parent], kind, key, index);
-    guard.child = add_node(value, std::move(name));
+    guard.child = add_node(value, name_of_read(guard.parent, guard.kind, key, guard.index));
   }
   list_.guards.push_back(std::move(guard));
+}
+
+void ReadGraph::read_object(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
+  if (std::optional<Guard> guard = begin_read(parent, kind, key, index)) {
+    end_read_of_object(std::move(*guard), key, value);
+  }
+}
+
+void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
+  std::optional<Guard> guard = begin_read(parent, kind, key, index);
+  if (!guard) {
+    return;
+  }
+  Sort sort = value != nullptr ? source::sort_of(value) : Sort::Primitive;
+  if (value == nullptr) {
+    guard->expect = Expect::Absent;
+  } else if (sort == Sort::Primitive) {
+    guard->expect = Expect::Value;
+    guard->value = share(value);
+  } else if (sort == Sort::Pinned && !(is_nested_function(value) && !is_constant(node_of(value)))) {
+    guard->expect = Expect::Pinned;
+    guard->pin = source::Pin::to(value);
+    add_constant(value, name_of_read(parent, kind, key, index));
+  } else {
+    return end_read_of_object(std::move(*guard), key, value);
+  }
+  list_.guards.push_back(std::move(*guard));
 }
 
 void ReadGraph::read_length(int parent, Py_ssize_t length) {
@@ -129,7 +156,10 @@ void ReadGraph::read_dict_keys(int parent, PyObject* holder) {
   if (is_new(parent, Kind::DictKeys, nullptr, 0)) {
     Guard guard{Kind::DictKeys};
     guard.parent = parent;
-    guard.value = steal(PySequence_Tuple(holder));
+    Ref<> keys = steal(PySequence_Tuple(holder));
+    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys.get()); ++i) {
+      guard.items.push_back(source::Mark::of(PyTuple_GET_ITEM(keys.get(), i)));
+    }
     list_.guards.push_back(std::move(guard));
   }
 }
@@ -138,9 +168,10 @@ void ReadGraph::read_set_items(int parent, PyObject* holder) {
   if (is_new(parent, Kind::SetItems, nullptr, 0)) {
     Guard guard{Kind::SetItems};
     guard.parent = parent;
-    guard.value = steal(PySequence_Tuple(holder));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guard.value.get()); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(guard.value.get(), i);
+    Ref<> items = steal(PySequence_Tuple(holder));
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+      guard.items.push_back(source::Mark::of(item));
       if (source::sort_of(item) != Sort::Primitive) {
         add_constant(item, list_.names[parent]);
       }
@@ -169,6 +200,19 @@ void ReadGraph::read_word(int parent, Py_ssize_t offset, Py_ssize_t value) {
   }
 }
 
+guard::TypeContents ReadGraph::contents_of(PyTypeObject* type) {
+  guard::TypeContents contents;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* one = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    auto& known = classes_[one];
+    if (!known) {
+      known = std::make_shared<const guard::ClassContents>(one);
+    }
+    contents.mro.push_back(known);
+  }
+  return contents;
+}
+
 bool ReadGraph::read_type(PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) {
     return true;
@@ -179,15 +223,24 @@ bool ReadGraph::read_type(PyTypeObject* type) {
     Guard guard{Kind::TypeVersion};
     guard.parent = node;
     guard.index = version;
-    guard.contents = std::make_shared<guard::TypeContents>(type);
+    guard.contents = std::make_unique<guard::TypeContents>(contents_of(type));
     list_.guards.push_back(std::move(guard));
   }
   return version != 0;
 }
 
 void ReadGraph::note_class_value(PyTypeObject* type, PyObject* name, PyObject* value) {
-  if (value != nullptr && source::sort_of(value) != Sort::Primitive && node_of(value) < 0) {
+  if (value == nullptr || source::sort_of(value) == Sort::Primitive) {
+    return;
+  }
+  // A watched class tells whether it still holds this very object, if the object can be weakly referenced.
+  int parent = node_of(reinterpret_cast<PyObject*>(type));
+  PyTypeObject* owner = py::descriptor_owner(value);
+  bool immortal = owner != nullptr && (owner->tp_flags & Py_TPFLAGS_IMMUTABLETYPE);
+  if (parent < 0 || immortal || PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) {
     add_constant(value, std::string(type->tp_name) + "." + text_of(name));
+  } else {
+    read_object(parent, Kind::ClassAttribute, name, 0, value);
   }
 }
 
@@ -195,24 +248,10 @@ void ReadGraph::read_setting(PyObject* getter, PyObject* value) {
   kept_.push_back(share(getter));
   if (is_new(-1, Kind::Setting, getter, 0)) {
     Guard guard{Kind::Setting};
-    guard.key = share(getter);
+    guard.key = source::Pin::to(getter);
     guard.value = share(value);
     list_.guards.push_back(std::move(guard));
   }
-}
-
-void ReadGraph::read_function(PyObject* object) {
-  auto* function = reinterpret_cast<PyFunctionObject*>(object);
-  int node = node_of(object);
-  if (node < 0 || !is_new(node, Kind::FunctionParts, nullptr, 0)) {
-    return;
-  }
-  auto part = [](PyObject* value) { return value ? value : Py_None; };
-  Guard guard{Kind::FunctionParts};
-  guard.parent = node;
-  guard.value =
-      steal(PyTuple_Pack(3, part(function->func_code), part(function->func_defaults), part(function->func_kwdefaults)));
-  list_.guards.push_back(std::move(guard));
 }
 
 void ReadGraph::read_tensor(int node, std::unique_ptr<tensor::Facts> facts) {

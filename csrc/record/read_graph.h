@@ -5,6 +5,7 @@
 // object without a node was made by the trace itself; reading from it leaves no guard.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -31,6 +32,11 @@ class ReadGraph {
   void read_local(Py_ssize_t index, PyObject* name, PyObject* value);
   // One thing read from a node: absent (null), a primitive, a pinned object, or an object that gets a node.
   void read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
+  bool was_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const {
+    return seen_.count(read_id(parent, kind, key, index)) != 0;
+  }
+  // As read(), of an object that gets a node in any case.
+  void read_object(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
   void read_length(int parent, Py_ssize_t length);
   // The keys of a dict, the items of a set: in their order, as `holder` has them.
   void read_dict_keys(int parent, PyObject* holder);
@@ -45,7 +51,6 @@ class ReadGraph {
   void note_class_value(PyTypeObject* type, PyObject* name, PyObject* value);
   // What a function without arguments says of the state of torch or Python.
   void read_setting(PyObject* getter, PyObject* value);
-  void read_function(PyObject* function);
   void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
   // The object is written: no other object of its type may become the same one.
@@ -56,13 +61,19 @@ class ReadGraph {
   guard::GuardList take() { return std::move(list_); }
 
  private:
+  static std::pair<uint64_t, uint64_t> read_id(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   // False if this very read was made before.
   bool is_new(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   int add_node(PyObject* object, std::string name);
+  std::string name_of_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const;
+  std::optional<guard::Guard> begin_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
+  void end_read_of_object(guard::Guard guard, PyObject* key, PyObject* value);
+  guard::TypeContents contents_of(PyTypeObject* type);
 
   guard::GuardList list_;
   std::unordered_map<PyObject*, int> nodes_;
   std::unordered_set<int> constants_;
+  std::unordered_map<PyTypeObject*, std::shared_ptr<const guard::ClassContents>> classes_;
   struct SeenHash {
     size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const {
       uint64_t mixed = pair.first * 0x9E3779B97F4A7C15ull ^ (pair.second >> 3) * 0xC2B2AE3D27D4EB4Full;

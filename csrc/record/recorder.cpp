@@ -376,37 +376,11 @@ void Recorder::record_frame_start() {
   if (node < 0) {
     node = graph_.add_constant(object, "fn");
   }
-  if (!graph_.is_constant(node)) {
-    return record_function_parts(node, function);
-  }
-  graph_.read_function(object);
-  for (Py_ssize_t i = 0; function->func_closure && i < PyTuple_GET_SIZE(function->func_closure); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames,
-                                      frame->f_code->co_nlocalsplus - PyTuple_GET_SIZE(function->func_closure) + i);
-    const char* text = PyUnicode_AsUTF8(name);
-    graph_.add_constant(PyTuple_GET_ITEM(function->func_closure, i), text ? text : "?");
-  }
-  // A default value is reached through the function, which is watched together with its tuple of defaults.
-  for (Py_ssize_t i = 0; function->func_defaults && i < PyTuple_GET_SIZE(function->func_defaults); ++i) {
-    PyObject* value = PyTuple_GET_ITEM(function->func_defaults, i);
-    if (source::sort_of(value) != source::Sort::Primitive && !graph_.is_outside(value)) {
-      graph_.add_constant(value, "default");
-    }
-  }
-  if (function->func_kwdefaults != nullptr) {
-    int node = graph_.add_constant(function->func_kwdefaults, "kwdefaults");
-    graph_.read_dict_keys(node, function->func_kwdefaults);
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(function->func_kwdefaults, &position, &key, &value)) {
-      graph_.read(node, guard::Kind::DictItem, key, 0, value);
-    }
-  }
+  record_function_parts(node, function);
 }
 
-// A function that may be another one next time, with the same code.
+// What decides what a call of a function does. It may be another function next time, with the same code.
 void Recorder::record_function_parts(int node, PyFunctionObject* function) {
-  graph_.add_constant(function->func_globals, "G");
   static PyObject* const names[] = {PyUnicode_InternFromString("__code__"), PyUnicode_InternFromString("__globals__"),
                                     PyUnicode_InternFromString("__defaults__"),
                                     PyUnicode_InternFromString("__kwdefaults__"),
@@ -416,12 +390,60 @@ void Recorder::record_function_parts(int node, PyFunctionObject* function) {
                             offsetof(PyFunctionObject, func_closure)};
   PyObject* const parts[] = {function->func_code, function->func_globals, function->func_defaults,
                              function->func_kwdefaults, function->func_closure};
+  if (graph_.was_read(node, guard::Kind::Slot, names[0], 0)) {
+    return;
+  }
   for (size_t i = 0; i < 5; ++i) {
     graph_.read(node, guard::Kind::Slot, names[i], static_cast<Py_ssize_t>(offsets[i]), parts[i]);
     if (i >= 2 && parts[i] != nullptr) {
       record_contents(parts[i]);
     }
   }
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  for (int i = 0; function->func_closure != nullptr && i < code->co_nfreevars; ++i) {
+    int cell = graph_.node_of(PyTuple_GET_ITEM(function->func_closure, i));
+    const char* name =
+        PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, code->co_nlocalsplus - code->co_nfreevars + i));
+    PyErr_Clear();
+    if (cell >= 0 && name != nullptr) {
+      graph_.rename(cell, name);
+    }
+  }
+}
+
+// A dict cannot be watched, but what holds it can: the module whose dict it is, or the function of a frame that began
+// before the region.
+int Recorder::globals_node(PyObject* globals) {
+  if (int node = graph_.node_of(globals); node >= 0) {
+    return node;
+  }
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  static PyObject* const part = PyUnicode_InternFromString("__globals__");
+  PyObject* given = py::dict_item(globals, name);
+  PyObject* module = given && PyUnicode_Check(given) ? py::dict_item(PyImport_GetModuleDict(), given) : nullptr;
+  if (module != nullptr && PyModule_Check(module) && PyModule_GetDict(module) == globals) {
+    graph_.read_object(graph_.add_constant(module, "G"), guard::Kind::InstanceDict, nullptr, 0, globals);
+  }
+  for (size_t i = 0; i < base_.size() && !graph_.is_outside(globals); ++i) {
+    int slot = start_->frames()[i].function;
+    auto* function = reinterpret_cast<PyFunctionObject*>(start_->at(slot));
+    if (function != nullptr && function->func_globals == globals) {
+      read_slot(slot);
+      graph_.read_object(graph_.node_of(start_->at(slot)), guard::Kind::Slot, part,
+                         offsetof(PyFunctionObject, func_globals), globals);
+    }
+  }
+  int node = graph_.add_constant(globals, "G");
+  graph_.rename(node, "G");
+  return node;
+}
+
+int Recorder::module_dict_node(PyObject* module) {
+  PyObject* dict = PyModule_GetDict(module);
+  if (int node = graph_.node_of(module); node >= 0) {
+    graph_.read_object(node, guard::Kind::InstanceDict, nullptr, 0, dict);
+  }
+  return globals_node(dict);
 }
 
 void Recorder::record_with(PyTypeObject* type) {
@@ -472,7 +494,7 @@ void Recorder::record(Op op, int oparg) {
       return;
     case Op::kLOAD_GLOBAL: return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
-      graph_.add_constant(position_.frame->f_globals, "G");
+      globals_node(position_.frame->f_globals);
       return record_write(journal::PlaceKind::DictItem, position_.frame->f_globals, name_at(oparg));
     case Op::kDELETE_GLOBAL: return abort(AbortReason::WriteOutside, "a global variable is deleted");
     case Op::kLOAD_ATTR:
@@ -543,7 +565,7 @@ void Recorder::record(Op op, int oparg) {
                               has_kwargs ? peek(1) : nullptr);
     }
     case Op::kMAKE_FUNCTION:
-      graph_.add_constant(position_.frame->f_globals, "G");  // the function's as well
+      globals_node(position_.frame->f_globals);  // which an exit that makes the function needs
       made_function_ = true;
       return;
     case Op::kJUMP_BACKWARD:

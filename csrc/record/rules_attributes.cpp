@@ -70,7 +70,7 @@ void Recorder::record_global(PyObject* name) {
   if (is_one_of(name, {"_is_compiling_flag"})) {
     return;  // true in every trace, false when guards are checked
   }
-  read_place(graph_.add_constant(globals, "G"), Kind::DictItem, globals, name, value);
+  read_place(globals_node(globals), Kind::DictItem, globals, name, value);
   if (value == nullptr) {
     graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
   }
@@ -124,14 +124,8 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
         graph_.read(node, Kind::OwnAttribute, name, 0, own);
       }
     } else if (is_one_of(name, {"__code__", "__defaults__", "__kwdefaults__", "__closure__"})) {
-      if (int node = graph_.node_of(object); node >= 0 && !graph_.is_constant(node)) {
-        return record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
-      }
-      graph_.read_function(object);  // watches them by identity
-      Ref<> part = steal(PyObject_GetAttr(object, name));
-      PyErr_Clear();
-      if (part && source::sort_of(part.get()) != Sort::Primitive) {
-        graph_.add_constant(part.get(), "part of a function");
+      if (int node = graph_.node_of(object); node >= 0) {
+        record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
       }
     } else if (is_one_of(name, {"__name__", "__qualname__", "__doc__", "__module__"}) && graph_.is_outside(object)) {
       Ref<> value = steal(PyObject_GetAttr(object, name));
@@ -141,13 +135,13 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
       }
       graph_.read(graph_.node_of(object), Kind::CAttribute, name, 0, value.get());
     } else if (is_one_of(name, {"__globals__", "__builtins__"})) {
-      if (int node = graph_.node_of(object); node >= 0 && !graph_.is_constant(node)) {
+      if (int node = graph_.node_of(object); node >= 0) {
         record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
       }
       Ref<> part = steal(PyObject_GetAttr(object, name));  // a function keeps its own
       PyErr_Clear();
       if (part) {
-        graph_.add_constant(part.get(), "G");
+        globals_node(part.get());
       }
     } else if (is_one_of(name, {"__annotations__"})) {
       Ref<> made = steal(PyObject_GetAttr(object, name));  // makes the dict if there is none yet
@@ -275,8 +269,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   if (module && !is_one_of(name, {"_is_compiling_flag"})) {
     // The same place as the global variable of the module's functions.
     PyObject* dict = PyModule_GetDict(object);
-    int globals = graph_.add_constant(dict, PyModule_GetName(object) ? PyModule_GetName(object) : "G");
-    PyErr_Clear();
+    int globals = module_dict_node(object);
     read_place(globals, Kind::DictItem, dict, name, own);
     if (own == nullptr) {
       read_place(globals, Kind::DictItem, dict, getattr, py::dict_item(dict, getattr));

@@ -104,7 +104,7 @@ void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, 
   }
   if (PyModule_Check(object) && type->tp_setattro == PyObject_GenericSetAttr && !deletes) {
     PyObject* dict = PyModule_GetDict(object);
-    graph_.add_constant(dict, "G");
+    module_dict_node(object);
     return record_write(PlaceKind::DictItem, dict, name);
   }
   if (data || type->tp_dictoffset == 0 || PyModule_Check(object)) {

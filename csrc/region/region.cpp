@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "py/generator.h"
@@ -116,9 +117,74 @@ void empty_generators(const interp::StackState& state) {
   }
 }
 
+// Captured functions, of all threads. Guarded by the GIL; kept for good.
+std::unordered_set<Captured*>& all_captured() {
+  static auto* all = new std::unordered_set<Captured*>;
+  return *all;
+}
+
+bool drop_is_due = false;
+
+// Regions go when nothing of ours is in the middle of looking at them; what goes with them may run anybody's code.
+int drop_dead_regions(void*) {
+  drop_is_due = false;
+  std::vector<std::shared_ptr<Region>> dropped;
+  for (Captured* captured : all_captured()) {
+    captured->drop_dead(&dropped);
+  }
+  return 0;
+}
+
+void announce_death() {
+  if (!drop_is_due) {
+    drop_is_due = Py_AddPendingCall(drop_dead_regions, nullptr) == 0;
+  }
+}
+
 }  // namespace
 
 bool Captured::all_native = false;
+
+int Region::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(graph.get());
+  for (const guard::Constant& constant : guards.constants) {
+    if (int stop = constant.pin.traverse(visit, arg); stop != 0) {
+      return stop;
+    }
+  }
+  for (const guard::Guard& guard : guards.guards) {
+    for (const source::Pin* pin : {&guard.key, &guard.pin}) {
+      if (int stop = pin->traverse(visit, arg); stop != 0) {
+        return stop;
+      }
+    }
+  }
+  return 0;
+}
+
+Captured::Captured(Frontend frontend, bool fullgraph) : frontend_(std::move(frontend)), fullgraph_(fullgraph) {
+  guard::Checker::on_death = announce_death;
+  all_captured().insert(this);
+}
+
+Captured::~Captured() { all_captured().erase(this); }
+
+// One call, from the arguments to its frame.
+class Captured::Call : public interp::FrameTaker {
+ public:
+  Call(Captured* owner, Inspection asked, PyObject* code) : inspecting(asked), owner_(owner), code_(code) {}
+
+  bool wants(const py::Frame* frame) const override { return reinterpret_cast<PyObject*>(frame->f_code) == code_; }
+  PyObject* take(py::ThreadState* ts, py::Frame* frame) override { return owner_->take(this, ts, frame); }
+
+  Inspection inspecting;          // its frame is not to be run
+  bool looked = false;            // for a region that fits its arguments:
+  std::shared_ptr<Region> found;  // this one, or none
+
+ private:
+  Captured* owner_;
+  PyObject* code_;  // only ever compared
+};
 
 PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   PyObject* code = code_of(function);
@@ -126,29 +192,33 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
       record::Session::current() != nullptr || !frontend_.begin) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }
+  Call call(this, Inspection::No, code);
+  Ref<> result;
   if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) &&
-      inspecting_ == Inspection::No) {
-    if (Ref<> result = answer(reinterpret_cast<PyFunctionObject*>(function), arguments); result || !looked_) {
-      return result.release();
-    }
+      answer(&call, reinterpret_cast<PyFunctionObject*>(function), arguments, &result)) {
+    return result.release();
   }
-  target_ = share(code);
+  return make(&call, function, arguments, nargsf, kwnames);
+}
+
+PyObject* Captured::make(Call* call, PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   interp::acquire_hook();
-  interp::FrameTaker* outer = std::exchange(interp::thread_mode.taker, this);
+  interp::FrameTaker* outer = std::exchange(interp::thread_mode.taker, call);
   PyObject* result = PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   interp::thread_mode.taker = outer;
   interp::release_hook();
-  looked_ = false;  // a frame that is traced is not taken
-  found_ = nullptr;
   return result;
 }
 
 PyObject* Captured::inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames,
                             bool rows) {
-  inspecting_ = rows ? Inspection::Rows : Inspection::Check;
-  PyObject* result = call(function, arguments, nargsf, kwnames);
-  inspecting_ = Inspection::No;
-  return result;
+  PyObject* code = code_of(function);
+  if (code == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "alternator: this is no Python function");
+    return nullptr;
+  }
+  Call call(this, rows ? Inspection::Rows : Inspection::Check, code);
+  return make(&call, function, arguments, nargsf, kwnames);
 }
 
 Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots, bool rows) {
@@ -171,12 +241,14 @@ Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots, bool r
 }
 
 int Captured::traverse(visitproc visit, void* arg) const {
-  for (const Ref<>* part : {&frontend_.begin, &frontend_.finish, &frontend_.report, &target_}) {
+  for (const Ref<>* part : {&frontend_.begin, &frontend_.finish, &frontend_.report, &frontend_.admit}) {
     Py_VISIT(part->get());
   }
   for (const auto& [key, point] : points_) {
     for (const std::shared_ptr<Region>& region : point->regions) {
-      Py_VISIT(region->graph.get());
+      if (int stop = region->traverse(visit, arg); stop != 0) {
+        return stop;
+      }
     }
   }
   return 0;
@@ -191,10 +263,18 @@ void Captured::clear() {
   entry_ = nullptr;
   auto points = std::move(points_);
   points_.clear();
+  auto codes = std::move(codes_);
+  codes_.clear();
 }
 
-bool Captured::wants(const py::Frame* frame) const {
-  return reinterpret_cast<PyObject*>(frame->f_code) == target_.get();
+void Captured::drop_dead(std::vector<std::shared_ptr<Region>>* dropped) {
+  for (const auto& [key, point] : points_) {
+    auto& regions = point->regions;
+    auto dead = std::stable_partition(regions.begin(), regions.end(),
+                                      [](const auto& region) { return !region->checker.is_dead(); });
+    std::move(dead, regions.end(), std::back_inserter(*dropped));
+    regions.erase(dead, regions.end());
+  }
 }
 
 std::vector<std::shared_ptr<Region>> Captured::regions() const {
@@ -283,14 +363,16 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
 // ---- Capturing -----------------------------------------------------------------------------------------------------
 
 std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState& state) {
-  if (point.regions.size() >= static_cast<size_t>(limit_)) {
-    point.conduct = Conduct::Native;
-    tell("limit", last_miss_);
-    return nullptr;
+  drop_dead_regions(nullptr);
+  if (point.captures > 0) {
+    Ref<> admitted = steal(
+        PyObject_CallFunction(frontend_.admit.get(), "nis", point.regions.size(), point.captures, last_miss_.c_str()));
+    if (admitted.get() != Py_True) {
+      point.conduct = admitted ? Conduct::Native : point.conduct;
+      return nullptr;
+    }
   }
-  if (!point.regions.empty() && !tell("recompile", last_miss_)) {
-    return nullptr;
-  }
+  ++point.captures;
   std::vector<PyObject*> slots = record::flatten(state);
   // A backend that is used for the first time may import and patch things that the trace read: then again.
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -450,10 +532,10 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
   }
   Ref<> rows = steal(PyList_New(0));
   for (const guard::Guard& guard : list.guards) {
-    Ref<> row =
-        steal(Py_BuildValue("(ssOOns)", guard::kind_name(guard.kind), guard::expect_name(guard.expect),
-                            guard.parent >= 0 ? parents[guard.parent].get() : Py_None,
-                            guard.key ? guard.key.get() : Py_None, guard.index, guard::describe(list, guard).c_str()));
+    PyObject* key = guard.key.get();
+    Ref<> row = steal(Py_BuildValue("(ssOOns)", guard::kind_name(guard.kind), guard::expect_name(guard.expect),
+                                    guard.parent >= 0 ? parents[guard.parent].get() : Py_None, key ? key : Py_None,
+                                    guard.index, guard::describe(list, guard).c_str()));
     if (!rows || !row || PyList_Append(rows.get(), row.get()) < 0) {
       return nullptr;
     }
@@ -461,43 +543,41 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
   return rows;
 }
 
-Ref<> Captured::answer(PyFunctionObject* function, PyObject* const* arguments) {
+bool Captured::answer(Call* call, PyFunctionObject* function, PyObject* const* arguments, Ref<>* result) {
   interp::Unobserved native;
   py::ThreadState* ts = py::current_thread();
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   EntrySlots slots(ts, function, arguments, code->co_argcount);
   const std::shared_ptr<Point>& point = entry_point(function);
   if (point->regions.empty() || py::is_traced(ts) || tensor::has_modes()) {
-    looked_ = true;
-    return nullptr;
+    return false;
   }
   std::shared_ptr<Region> region = find(*point, slots.data());
-  looked_ = region == nullptr || !region->exit.frames.empty();
-  if (looked_) {
-    found_ = std::move(region);
-    return nullptr;
+  if (region == nullptr || !region->exit.frames.empty()) {
+    call->looked = true;
+    call->found = std::move(region);
+    return false;
   }
-  return run_region(*region, slots.data(), nullptr);
+  *result = run_region(*region, slots.data(), nullptr);
+  return true;
 }
 
-PyObject* Captured::take(py::ThreadState* ts, py::Frame* frame) noexcept {
+PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
   interp::Unobserved native;
   if (tensor::has_modes()) {
     return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
   }
   std::shared_ptr<Point> shared = entry_point(frame->f_func);
   Point& point = *shared;
-  bool looked = std::exchange(looked_, false);
-  std::shared_ptr<Region> region = std::move(found_);
-  if (point.conduct == Conduct::Native && point.regions.empty() && inspecting_ == Inspection::No) {
+  std::shared_ptr<Region> region = std::move(call->found);
+  if (point.conduct == Conduct::Native && point.regions.empty() && call->inspecting == Inspection::No) {
     return py::run_in_default_loop(ts, frame, 0);
   }
   EntrySlots slots(ts, frame->f_func, frame->localsplus, frame->f_code->co_nlocalsplus);
-  if (inspecting_ != Inspection::No) {
-    bool rows = std::exchange(inspecting_, Inspection::No) == Inspection::Rows;
-    return inspect_point(point, slots.data(), rows).release();
+  if (call->inspecting != Inspection::No) {
+    return inspect_point(point, slots.data(), call->inspecting == Inspection::Rows).release();
   }
-  if (!looked) {
+  if (!call->looked) {
     region = find(point, slots.data());
   }
   if (region != nullptr && region->exit.frames.empty()) {

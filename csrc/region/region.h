@@ -43,13 +43,17 @@ struct Region {
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
+
+  int traverse(visitproc visit, void* arg) const;
 };
 
 // What the Python side is asked for (alternator/recording.py).
 struct Frontend {
   Ref<> begin;   // begin() -> tracer, or None: not this time
   Ref<> finish;  // finish(tracer, outputs) -> callable for the graph
-  Ref<> report;  // report(kind, text): a break, a fallback to eager execution, a recompilation
+  Ref<> report;  // report(kind, text): a break, a fallback to eager execution, an error
+  // admit(regions, captures, reason) -> whether a point that has so many regions, after so many captures, gets another
+  Ref<> admit;
 };
 
 // How a program goes on from a point.
@@ -65,14 +69,17 @@ struct Point {
   int empty_traces = 0;
   std::map<int, int> misses;  // slots whose number was another one: how often no region fitted for that reason
   int mistakes = 0;
+  int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
 };
 
 // A function whose calls are captured.
-class Captured : public interp::FrameTaker {
+class Captured {
  public:
-  Captured(Frontend frontend, bool fullgraph, int limit)
-      : frontend_(std::move(frontend)), fullgraph_(fullgraph), limit_(limit) {}
+  Captured(Frontend frontend, bool fullgraph);
+  ~Captured();
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
 
   // Calls a Python function or method, answering from a region where one fits.
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
@@ -81,9 +88,6 @@ class Captured : public interp::FrameTaker {
   // region the number of the guard that does not hold, None if all do; with `rows`, a pair of that and its guards
   // (describe_guards).
   PyObject* inspect(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames, bool rows);
-
-  bool wants(const py::Frame* frame) const override;
-  PyObject* take(py::ThreadState* ts, py::Frame* frame) noexcept override;
 
   // For the garbage collector: what it may call, what its graphs are.
   int traverse(visitproc visit, void* arg) const;
@@ -96,18 +100,26 @@ class Captured : public interp::FrameTaker {
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;
   void clear();
+  // Takes away the regions whose objects died.
+  void drop_dead(std::vector<std::shared_ptr<Region>>* dropped);
   // Why the most recent region did not fit, the last time that none did.
   const std::string& last_miss() const { return last_miss_; }
 
  private:
+  enum class Inspection : uint8_t { No, Check, Rows };
+  class Call;
+  PyObject* make(Call* call, PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
+  PyObject* take(Call* call, py::ThreadState* ts, py::Frame* frame);
+
   using Key = std::vector<const void*>;
   std::shared_ptr<Point> point_of(const interp::StackState& state);
   const std::shared_ptr<Point>& entry_point(PyFunctionObject* function);
 
   Ref<> inspect_point(const Point& point, PyObject* const* slots, bool rows);
 
-  // Answers a call without a frame, if a region fits that returns. Null: an exception is set, or a frame is needed (looked_).
-  Ref<> answer(PyFunctionObject* function, PyObject* const* arguments);
+  // Answers a call without a frame, if a region fits that returns: the result, null with an exception set. False: it needs a
+  // frame.
+  bool answer(Call* call, PyFunctionObject* function, PyObject* const* arguments, Ref<>* result);
   // The region whose guards hold, its checker's slots filled; null if there is none.
   std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
   // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
@@ -121,13 +133,7 @@ class Captured : public interp::FrameTaker {
 
   Frontend frontend_;
   bool fullgraph_;
-  int limit_;
-  enum class Inspection : uint8_t { No, Check, Rows };
-  Inspection inspecting_ = Inspection::No;  // the frame that is waited for is not to be run
-  Ref<> target_;                            // the code whose frame is waited for
-  bool looked_ = false;                     // for a region that fits the arguments of that frame:
-  std::shared_ptr<Region> found_;           // this one, or none
-  const void* entry_code_ = nullptr;        // of the last call's function, and its globals:
+  const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
   const void* entry_globals_ = nullptr;
   std::shared_ptr<Point> entry_;                  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call

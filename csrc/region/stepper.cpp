@@ -43,6 +43,7 @@ bool touches_tensors(const interp::Position& position) {
 }  // namespace
 
 Ref<> Stepper::run(interp::StackState state) {
+  code_ = state.frames.front().code.get();
   interp::Interpreting interpreting(this);
   Ref<> result = interp::recreate(std::move(state));
   if (stopped_) {
@@ -52,7 +53,7 @@ Ref<> Stepper::run(interp::StackState state) {
 }
 
 interp::Verdict Stepper::before_instruction(const interp::Position& position) {
-  if (depth_ != 1 || over_) {
+  if (depth_ != 1 || foreign_ > 0 || over_) {
     return interp::Verdict::Go;
   }
   if (!begun_) {

@@ -19,19 +19,26 @@ class Stepper : public interp::Observer {
   Ref<> run(interp::StackState state);
   std::optional<interp::StackState>& stopped() { return stopped_; }
 
-  void enter(py::Frame*) override { ++depth_; }
+  // Making the frames may collect garbage, and run the program's finalisers, before they begin.
+  void enter(py::Frame* entry) override { ++(foreign_ > 0 || (depth_ == 0 && !is_ours(entry)) ? foreign_ : depth_); }
   void leave() override {
-    if (--depth_ == 0) {
+    if (foreign_ > 0) {
+      --foreign_;
+    } else if (--depth_ == 0) {
       over_ = true;  // finalisers may follow
     }
   }
   interp::Verdict before_instruction(const interp::Position& position) override;
 
  private:
+  bool is_ours(const py::Frame* entry) const { return !over_ && entry->f_code == code_; }
+
   bool dull_;
+  const PyCodeObject* code_ = nullptr;  // of the outermost frame
   bool begun_ = false;
   bool over_ = false;
   int depth_ = 0;
+  int foreign_ = 0;  // activations that have nothing to do with the frames
   std::optional<interp::StackState> stopped_;
 };
 

@@ -30,6 +30,14 @@ class Pin {
   bool is(PyObject* object) const { return object == get(); }
   PyObject* get() const;  // borrowed; null if it died
   bool is_weak() const { return weak_; }
+  explicit operator bool() const { return static_cast<bool>(held_); }  // whether there is one to watch
+  // For the garbage collector: what is held because it cannot be watched.
+  int traverse(visitproc visit, void* arg) const {
+    if (!weak_) {
+      Py_VISIT(held_.get());
+    }
+    return 0;
+  }
 
  private:
   Ref<> held_;  // the object itself, or a weak reference to it

@@ -32,7 +32,8 @@ bool is_strided(const at::Tensor& value) {
 
 class StridedFacts : public Facts {
  public:
-  explicit StridedFacts(PyObject* tensor) : type_(share(reinterpret_cast<PyObject*>(Py_TYPE(tensor)))) {
+  explicit StridedFacts(PyObject* tensor)
+      : type_(steal(PyWeakref_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), nullptr))) {
     const at::Tensor& value = THPVariable_Unpack(tensor);
     keys_ = value.key_set();
     dtype_ = value.scalar_type();
@@ -48,7 +49,7 @@ class StridedFacts : public Facts {
   }
 
   bool matches(PyObject* tensor) const override {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(tensor)) != type_.get()) {
+    if (!has_same_class(tensor)) {
       return false;
     }
     const at::Tensor& value = THPVariable_Unpack(tensor);
@@ -62,7 +63,7 @@ class StridedFacts : public Facts {
   }
 
   std::string difference(PyObject* tensor) const override {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(tensor)) != type_.get()) {
+    if (!has_same_class(tensor)) {
       return "is now of another class";
     }
     const at::Tensor& value = THPVariable_Unpack(tensor);
@@ -84,7 +85,11 @@ class StridedFacts : public Facts {
   }
 
  private:
-  Ref<> type_;
+  bool has_same_class(PyObject* tensor) const {
+    return type_ && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == PyWeakref_GET_OBJECT(type_.get());
+  }
+
+  Ref<> type_;  // a weak reference
   c10::DispatchKeySet keys_;
   at::ScalarType dtype_;
   at::Device device_{at::kCPU};

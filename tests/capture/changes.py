@@ -223,13 +223,13 @@ def change_slot(row):
 def change_function(row):
     function = row.parent
     code = function.__code__
-    if row.key in (None, "__code__"):
+    if row.key == "__code__":
         yield set_slot(function, "__code__", code.replace(co_name=code.co_name + "_"))
-    if row.key in (None, "__defaults__"):
+    if row.key == "__defaults__":
         yield set_slot(function, "__defaults__", (*(function.__defaults__ or ()), OTHER))
         if function.__defaults__:
             yield set_slot(function, "__defaults__", (OTHER, *function.__defaults__[1:]))
-    if row.key in (None, "__kwdefaults__"):
+    if row.key == "__kwdefaults__":
         yield set_slot(function, "__kwdefaults__", {**(function.__kwdefaults__ or {}), "alternator": OTHER})
 
 
@@ -266,6 +266,11 @@ def change_class(row):
     names = [n for n, v in vars(row.parent).items() if type(v) in plain and not n.startswith("__")]
     for name in names[:2]:
         yield set_class_attribute(row.parent, name, OTHER)
+
+
+def change_class_attribute(row):
+    if row.key in vars(row.parent) and not row.key.startswith("__"):
+        yield set_class_attribute(row.parent, row.key, OTHER)
 
 
 def set_data(tensor, make):
@@ -324,7 +329,7 @@ CHANGES = {
     "InstanceDict": change_instance_dict,
     "Annotations": change_annotations,
     "TypeVersion": change_class,
-    "FunctionParts": change_function,
+    "ClassAttribute": change_class_attribute,
     "TensorFacts": change_tensor,
     "Gradient": change_gradient,
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import importlib
 import warnings
 from unittest import mock
@@ -85,6 +86,31 @@ def test_training(name, capsys):
     assert len(counts) == 30
     assert counts[settled:] == [most] * (30 - settled), counts
     assert compiled.said == []
+
+
+@pytest.fixture
+def collecting():
+    """Collect garbage every few objects, with a callback in Python; yields the function that begins with it."""
+    thresholds = gc.get_threshold()
+    calls = []
+    gc.callbacks.append(lambda phase, info: calls.append(phase))
+    gc.collect()
+    gc.freeze()
+    yield lambda every: gc.set_threshold(every)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+    gc.callbacks.pop()
+    assert calls
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_the_collector_calls_python_between_frames(every, collecting):
+    expected = train(*make_training(torch.optim.SGD, int))
+    compiled = Captured(train)
+    compiled.fn(*make_training(torch.optim.SGD, int))
+    arguments = make_training(torch.optim.SGD, int)
+    collecting(every)
+    assert compiled.fn(*arguments) == expected
 
 
 def generate(model, ids, limit):

@@ -101,51 +101,6 @@ def test_a_generator_that_the_program_drops_is_closed_there():
         assert log == ["closed", "after"]
 
 
-LEAKS = """
-import gc, sys, torch, alternator
-
-X = torch.linspace(0, 1, 8)
-
-def program(x, n):
-    return {"y": x * n, "z": [x + 1]}
-
-compiled = alternator.compile(program, backend="eager")
-
-def capture():
-    alternator.reset()
-    compiled(X, 2)
-    compiled(X, 2)
-
-def make_graph_module():  # torch.fx itself keeps something of every module: that is not ours
-    graph = torch.fx.Graph()
-    graph.output((graph.call_function(torch.sin, (graph.placeholder("x"),)),))
-    torch.fx.GraphModule(torch.nn.Module(), graph)
-
-def growth(step, repeat):
-    for _ in range(50):
-        step()
-    gc.collect()
-    before = sys.getallocatedblocks(), len(gc.get_objects())
-    for _ in range(repeat):
-        step()
-    gc.collect()
-    return (sys.getallocatedblocks() - before[0]) / repeat, (len(gc.get_objects()) - before[1]) / repeat
-
-growth(capture, 50)
-print(*growth(make_graph_module, 300), *growth(capture, 300), *growth(lambda: compiled(X, 2), 5000))
-"""
-
-
-def test_captures_and_warm_calls_do_not_leak():
-    """In a process of its own: what other tests left to be collected would count here."""
-    run = subprocess.run([sys.executable, "-P", "-c", LEAKS], capture_output=True, text=True, check=True)
-    fx_blocks, fx_objects, blocks, objects, warm_blocks, warm_objects = map(float, run.stdout.split())
-    assert blocks < fx_blocks + 3, "a capture leaks memory"
-    assert objects < fx_objects + 0.5, "a capture leaks objects"
-    assert warm_blocks < 0.01, "a warm call leaks memory"
-    assert warm_objects < 0.01, "a warm call leaks objects"
-
-
 def test_threads_share_a_compiled_function():
     def program(x, n):
         return x * n + 1
@@ -192,3 +147,45 @@ def test_decorator_and_bad_arguments():
         alternator.compile(3)
     with pytest.raises(RuntimeError, match="mode or options"):
         alternator.compile(program.__wrapped__, mode="default", options={})
+
+
+DAEMONS = {
+    # Its frames pass through our hook.
+    "started inside": """
+def nap():
+    while True:
+        time.sleep(0.001)
+
+def program(x):
+    x = x + 1
+    threading.Thread(target=nap, daemon=True).start()
+    return x * 2
+
+alternator.compile(program, backend="eager")(torch.ones(2))
+""",
+    # .. are run by us.
+    "running": """
+def program(x):
+    while True:
+        x = x + 1
+        time.sleep(0.001)
+
+threading.Thread(target=alternator.compile(program, backend="eager"), args=(torch.ones(2),), daemon=True).start()
+time.sleep(0.5)
+""",
+}
+
+
+@pytest.mark.parametrize("daemon", DAEMONS)
+def test_daemon_threads_end_with_the_process(daemon):
+    source = "import threading, time, torch, alternator\n" + DAEMONS[daemon]
+    run = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("outputs", ["None", "()", "7", "[]"])
+def test_a_backend_that_gives_something_else(outputs):
+    given = eval(outputs)
+    compiled = alternator.compile(lambda x: x + 1, backend=lambda module, examples: lambda *inputs: given)
+    with pytest.raises(TypeError, match="the backend's function gave"):
+        compiled(X)
