@@ -4,6 +4,7 @@
 #include "record/operands.h"
 #include "record/purity.h"
 #include "source/value.h"
+#include "torch/facts.h"
 
 namespace alternator::region {
 namespace {
@@ -60,6 +61,9 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
   }
   if (dull_ && !touches_tensors(position)) {
     return interp::Verdict::Go;
+  }
+  if (tensor::has_modes()) {
+    return interp::Verdict::Go;  // on to where the mode is left
   }
   stopped_ = interp::take_snapshot(position);
   return interp::Verdict::Abandon;
