@@ -101,7 +101,7 @@ class Context:
             self.fullgraph,
             begin=account.begin,
             on_graph=account.take_graph,
-            report=account.report,
+            listener=account.report,
         )
         account.captured = weakref.ref(captured)
         if not self.hooks:
