@@ -11,7 +11,7 @@ import torch._dynamo
 from torch._dynamo import config
 from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.types import GuardFail
-from torch._dynamo.utils import counters
+from torch._dynamo.utils import _get_error_on_graph_break, _set_error_on_graph_break, counters
 
 from alternator.errors import make_unsupported, quote_frames
 from alternator.recording import Tracer
@@ -27,6 +27,7 @@ class Account:
         self.code = find_code(fn)
         self.context = context
         self.captured = None
+        self.tracer = None  # of the last trace
         self.reason = None  # of the break that ends the trace at hand
         self.miss = None  # why no graph fitted
 
@@ -35,7 +36,8 @@ class Account:
         if not stance.permits_trace(self.code, self.miss):
             return None
         counters["frames"]["total"] += 1
-        return Tracer()
+        self.tracer = Tracer()
+        return self.tracer
 
     def take_graph(self, module):
         """Count a graph before the backend gets it."""
@@ -58,8 +60,15 @@ class Account:
     def report_break(self, text):
         counters["graph_break"][text] += 1
         self.reason = text
-        if self.context.error_on_graph_break:
+        if self.is_error():
             self.report_error(text)
+
+    def is_error(self):
+        """Tell whether a break is an error where the trace ended: error_on_graph_break()."""
+        inside = self.tracer.states.get(_set_error_on_graph_break)
+        if inside is not None:
+            return inside[1][0]
+        return _get_error_on_graph_break()
 
     def report_eager(self, text):
         if not text.startswith("UserException"):
@@ -88,6 +97,16 @@ class Account:
         hook = (self.context.hooks or {}).get("guard_fail_fn")
         if hook is not None:
             hook(GuardFail(text, self.code))
+
+
+class GuardLine(str):
+    """A guard as programs get to see it: a line of text."""
+
+
+def list_guards(compiled):
+    """List the guards of all graphs of a compiled function or module."""
+    captured = getattr(compiled, "forward", compiled)
+    return [GuardLine(row[-1]) for region in captured.regions() for row in region]
 
 
 def find_code(fn):

@@ -119,11 +119,11 @@ def run_and_leave(run, states, *inputs):
     return outputs
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, listener=None):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `report` is told what happens.
+    backend does. `listener` is told what happens, report() if there is none.
     """
     prepare()
 
@@ -139,7 +139,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
     admits = functools.partial(admit, fn, fullgraph)
-    captured = _capture.Captured(fn, begin, finish, report, admits, fullgraph)
+    captured = _capture.Captured(fn, begin, finish, listener or report, admits, fullgraph)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))

@@ -205,11 +205,13 @@ class GraphWriter:
         enabled, before = torch.is_grad_enabled(), None
         for node in list(graph.nodes):
             if node.target is torch._C._set_grad_enabled:
-                if before is not None and node.args[0] is enabled:
+                if before is not None and node.args[0] is enabled and before.args[0] is not enabled:
                     graph.erase_node(before)
                     graph.erase_node(node)
                     before = None
                     continue
+                if before is not None:
+                    enabled = before.args[0]
                 before = node
             elif before is not None:
                 enabled, before = before.args[0], None

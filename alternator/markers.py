@@ -13,9 +13,11 @@ import types
 import torch
 import torch._dynamo
 from torch._dynamo import decorators
+from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture
 from alternator.substitutes import call_in_graph, call_now, substitute
+from alternator.torch_states import make_notes
 
 replacements = {}
 
@@ -91,6 +93,54 @@ def return_nothing(*args, **kwargs):
     """Stand for calls that mean nothing while tracing."""
 
 
+class NoScope:
+    """What patch_dynamo_config() and its relatives come to: the settings that they may change mean nothing here."""
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exception):
+        return None
+
+    def __call__(self, fn):
+        return fn
+
+
+def make_no_scope(fn=None, *args, **settings):
+    """Stand for scopes that mean nothing while tracing, and for decorators with them."""
+    return fn if callable(fn) else NoScope()
+
+
+def make_error_scope(error_on_graph_break):
+    """Stand for error_on_graph_break(): its class is traced, and the setter told to the tracer (note_error_setting)."""
+    return decorators.ErrorOnGraphBreakDecoratorContextManager(error_on_graph_break)
+
+
+def leave_error_scope(scope, *exception):
+    before = scope.prev_error_on_graph_break.pop()
+    if before is not None:
+        dynamo_utils._set_error_on_graph_break(before)
+
+
+def with_error_setting(fn, value):
+    """Call a function with breaks as errors, or not."""
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        before = dynamo_utils._get_error_on_graph_break()
+        dynamo_utils._set_error_on_graph_break(value)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            dynamo_utils._set_error_on_graph_break(before)
+
+    return call
+
+
+def note_error_setting(tracer, func, args, kwargs):
+    tracer.remember_state(func, (dynamo_utils._get_error_on_graph_break(),), args)
+
+
 def install():
     """Take over what TorchDynamo knew before: Python stand-ins for C functions, and its own questions."""
     for question in (
@@ -102,13 +152,37 @@ def install():
         substitute(question, return_true)
     for marker in (decorators.mark_static_address, torch._dynamo.utils.warn_once):
         substitute(marker, return_nothing)
+    for scope in (
+        decorators.patch_dynamo_config,
+        decorators.dont_skip_tracing,
+        decorators.disable_nested_graph_breaks,
+    ):
+        substitute(scope, make_no_scope)
+    decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings
+    substitute(decorators.error_on_graph_break, make_error_scope)
+    substitute(decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__, leave_error_scope)
+    substitute(decorators.DynamoConfigPatchProxy.__exit__, return_nothing)
+    _capture.add_purity("setting", dynamo_utils._get_error_on_graph_break)
+    _capture.add_purity("state", dynamo_utils._set_error_on_graph_break)
+    make_notes()[dynamo_utils._set_error_on_graph_break] = note_error_setting
     for original, wrapped in find_stand_ins().items():
         if _capture.purity_of(original) is None:
             substitute(original, wrapped.__torch_dynamo_polyfill__)
 
 
 def uninstall():
-    pass  # substitutes hold while tracing only, and Alternator still traces what it has compiled
+    """Put back what is no module's. Substitutes stay: Alternator still traces what it has compiled."""
+    decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings.theirs
+
+
+def wrap_with_settings(scope, fn):
+    """Stand for DynamoConfigPatchProxy.__call__: a trace sees the function inside."""
+    wrapped = wrap_with_settings.theirs(scope, fn)
+    substitute(wrapped, fn)
+    return wrapped
+
+
+wrap_with_settings.theirs = decorators.DynamoConfigPatchProxy.__call__
 
 
 def find_stand_ins():

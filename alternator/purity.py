@@ -117,6 +117,7 @@ def make_rows() -> dict[str, list]:
         ],
         "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
         "truth": [bool, operator.truth, operator.not_],
+        "own": [*methods(types.GeneratorType, "send", "throw", "close")],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
         "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
         "get_attr": [getattr, hasattr, object.__getattribute__],
@@ -154,12 +155,7 @@ def make_rows() -> dict[str, list]:
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
             *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
         ],
-        "setting": [
-            *(sys.getrecursionlimit, torch._C._get_mkldnn_enabled, torch._C._get_float32_matmul_precision),
-            *(torch._C._get_flash_sdp_enabled, torch._C._get_mem_efficient_sdp_enabled, torch._C._get_math_sdp_enabled),
-            *(torch._C._get_cudnn_enabled, torch._C._get_cudnn_benchmark, torch._C._get_cudnn_deterministic),
-            *(torch._C._get_cudnn_allow_tf32, torch._C._get_cublas_allow_tf32),
-        ],
+        "setting": [sys.getrecursionlimit, *find_getters()],
         "state": [
             *(torch.use_deterministic_algorithms,),
             *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),
@@ -174,7 +170,8 @@ def make_rows() -> dict[str, list]:
 
 # Input, output and formatting through and through, and TorchDynamo's own functions for breaking graphs.
 REAL_MODULES = (
-    *("logging", "warnings", "traceback", "pprint", "pdb", "bdb", "unittest", "subprocess", "threading", "tempfile"),
+    *("logging", "warnings", "traceback", "pprint", "pdb", "bdb", "subprocess", "threading", "tempfile"),
+    *("unittest.mock", "unittest.runner", "unittest.result"),
     *(
         "json",
         "pickle",
@@ -190,7 +187,7 @@ REAL_MODULES = (
 )
 
 # Of TorchDynamo's own modules, those with code for programs.
-TRACED_MODULES = ("polyfills", "external_utils", "mutation_guard")
+TRACED_MODULES = ("polyfills", "external_utils", "mutation_guard", "test_case", "testing")
 
 
 def find_real_modules():
@@ -200,6 +197,28 @@ def find_real_modules():
     folder = os.path.join(os.path.dirname(torch.__file__), "_dynamo")
     names = {name.partition(".")[0] for name in os.listdir(folder)} - {"__init__", "__pycache__", *TRACED_MODULES}
     return REAL_MODULES + tuple(f"torch._dynamo.{name}" for name in sorted(names))
+
+
+def find_getters():
+    """Find torch's functions without arguments that tell a state of torch."""
+    import torch
+
+    for space in (torch._C, torch._C._functorch):
+        for name, value in vars(space).items():
+            getter = name.lstrip("_").startswith(("get_", "is_", "has_", "len_", "peek_"))
+            if getter and isinstance(value, types.BuiltinFunctionType) and name not in KNOWN_GETTERS:
+                yield value
+
+
+# Getters with rows of their own, or that the tracer itself would be seen by.
+KNOWN_GETTERS = {
+    *("_is_torch_function_mode_enabled", "_len_torch_function_stack", "_has_torch_function"),
+    *("_has_torch_function_unary", "_has_torch_function_variadic", "_is_torch_function_all_disabled"),
+    *("_is_torch_function_enabled", "_get_tracing_state", "is_grad_enabled", "is_autocast_enabled"),
+    *("get_autocast_dtype", "is_autocast_cache_enabled", "is_inference_mode_enabled", "get_default_dtype"),
+    *("is_autocast_cpu_enabled", "_get_deterministic_algorithms", "_get_deterministic_algorithms_warn_only"),
+    *("_is_autocast_available", "_get_privateuse1_backend_name"),
+}
 
 
 def find_torch_functions():

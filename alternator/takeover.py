@@ -21,7 +21,7 @@ import torch._dynamo
 from torch._dynamo import eval_frame
 
 from alternator import compiling, markers
-from alternator.accounts import Account
+from alternator.accounts import Account, list_guards
 from alternator.stances import stance
 
 # What takes whose place: (module, name) -> ours. Filled below.
@@ -78,6 +78,8 @@ class Context:
         if not callable(fn):
             raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
         compiled = self.compile_function(fn)
+        if self.error_on_graph_break is not None and not self.fullgraph:
+            compiled = markers.with_error_setting(compiled, self.error_on_graph_break)
         self.mark(compiled, fn)
         return compiled
 
@@ -101,7 +103,7 @@ class Context:
             self.fullgraph,
             begin=account.begin,
             on_graph=account.take_graph,
-            report=account.report,
+            listener=account.report,
         )
         account.captured = weakref.ref(captured)
         if not self.hooks:
@@ -230,8 +232,9 @@ def explain(f, *extra_args, **extra_kwargs):
                 reasons.append(module.compile_subgraph_reason)
             return module.forward
 
-        guards = []
-        optimize(collect, guard_export_fn=guards.extend)(f)(*args, **kwargs)
+        compiled = optimize(collect)(f)
+        compiled(*args, **kwargs)
+        guards = list_guards(compiled)
         times = torch._dynamo.utils.compile_times(repr="str")
         torch._dynamo.reset()
         counts = len(graphs), len(graphs) - 1, reasons, sum(map(len, operations))
@@ -249,6 +252,19 @@ def explain(f, *extra_args, **extra_kwargs):
         )
         return inner(*extra_args, **extra_kwargs)
     return inner
+
+
+@takes_place_of(eval_frame)
+def export(f, *extra_args, aten_graph=False, decomposition_table=None, **options):
+    """Make one graph with the function's own signature: torch._dynamo.export. Shapes are static."""
+    from alternator.exporting import export_call
+
+    def inner(*args, **kwargs):
+        return export_call(optimize, eval_frame.innermost_fn(f), args, kwargs, aten_graph, decomposition_table)
+
+    settings = inspect.signature(_originals[id(export)][1]).parameters
+    extra_kwargs = {name: value for name, value in options.items() if name not in settings}
+    return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
 
 
 @takes_place_of(torch._dynamo)

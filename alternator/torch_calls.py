@@ -12,6 +12,7 @@ import types
 
 import torch
 
+from alternator import _capture
 from alternator.purity import find_torch_functions
 
 
@@ -189,7 +190,9 @@ def read_grad(tracer, func, args, kwargs):
 
 
 def set_grad_mode(tracer, func, args, kwargs):
-    if args != (torch.is_grad_enabled(),):
+    # torch.no_grad() and its like call it even where nothing changes; a program that calls it itself means it.
+    of_scope = "torch/autograd/grad_mode.py" in _capture.current_place().replace("\\", "/")
+    if not of_scope or args != (torch.is_grad_enabled(),):
         tracer.write("call_function", func, args, kwargs, None)
     return func(*args, **kwargs)
 

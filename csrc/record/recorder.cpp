@@ -264,6 +264,9 @@ Verdict Recorder::before_instruction(const Position& position) {
     }
     ++number_;
     begin_generator();
+  } else if (++nested_ > kLongTrace) {
+    abort(AbortReason::LongTrace, "inside a builtin function; maybe an infinite generator");
+    return Verdict::Abandon;
   }
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;

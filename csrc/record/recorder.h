@@ -203,7 +203,7 @@ class Recorder : public interp::Observer {
   void substitute(PyObject** slot);
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
-  void record_class_call(PyObject* type);
+  void record_class_call(PyObject* type, PyObject* const* arguments, Py_ssize_t count);
   void record_method_parts(PyObject* method);
   // As instructions make them; a stand-in may take the callable's place on the stack.
   void record_vector_call(PyObject** callable, Py_ssize_t count);
@@ -257,6 +257,7 @@ class Recorder : public interp::Observer {
   int depth_ = 0;
   std::vector<int> standing_in_;  // depths at which C code called a stand-in
   int64_t number_ = 0;
+  int64_t nested_ = 0;            // instructions below C code
   bool deciding_ = false;         // the instruction has not begun
   std::vector<py::Frame*> base_;  // the frames that the trace began in; those from kept_frames_ on are gone
   std::vector<bool> begun_;       // .. of generators that hung on them too: those that were resumed

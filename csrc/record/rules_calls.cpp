@@ -87,7 +87,9 @@ bool is_safe_constructor(PyTypeObject* type) {
   // be an effect.
   newfunc made_by = type->tp_new;
   bool known = made_by == PyBaseObject_Type.tp_new || made_by == PyDict_Type.tp_new || made_by == PyList_Type.tp_new ||
-               made_by == PyTuple_Type.tp_new ||
+               made_by == PyTuple_Type.tp_new || made_by == PySet_Type.tp_new || made_by == PyFrozenSet_Type.tp_new ||
+               made_by == PyLong_Type.tp_new || made_by == PyFloat_Type.tp_new || made_by == PyUnicode_Type.tp_new ||
+               made_by == PyODict_Type.tp_new ||
                made_by == reinterpret_cast<PyTypeObject*>(PyExc_BaseException)->tp_new;
   static PyObject* const dunder_new = PyUnicode_InternFromString("__new__");
   PyObject* python_new = _PyType_Lookup(type, dunder_new);
@@ -128,7 +130,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     return abort(AbortReason::UnknownCall, describe_callable(callable));
   }
   if (PyType_Check(callable)) {
-    return record_class_call(callable);
+    return record_class_call(callable, arguments, count);
   }
   static PyObject* const partial = PyUnicode_InternFromString("functools.partial");
   if (!graph_.is_outside(callable) && PyUnicode_CompareWithASCIIString(partial, Py_TYPE(callable)->tp_name) == 0) {
@@ -184,7 +186,7 @@ void Recorder::record_method_parts(PyObject* method) {
   }
 }
 
-void Recorder::record_class_call(PyObject* callable) {
+void Recorder::record_class_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
   auto* type = reinterpret_cast<PyTypeObject*>(callable);
   if (!graph_.read_type(type) || !graph_.read_type(Py_TYPE(callable))) {
     return abort(AbortReason::UnknownRead, "a class");
@@ -204,7 +206,11 @@ void Recorder::record_class_call(PyObject* callable) {
     return abort(AbortReason::UnknownCall, describe_callable(callable));
   }
   if (!is_safe_constructor(type)) {
-    abort(AbortReason::UnknownCall, describe_callable(callable));
+    return abort(AbortReason::UnknownCall, describe_callable(callable));
+  }
+  // C code that takes the arguments reads what they hold.
+  for (Py_ssize_t i = 0; !passes_on_to_python(callable) && !PyExceptionClass_Check(callable) && i < count; ++i) {
+    record_iteration(arguments[i]);
   }
 }
 
@@ -348,6 +354,10 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return record_container_write(first,
                                     purity == Purity::Append && !py::has_limit(first) ? Reach::Nothing : Reach::Whole);
+    case Purity::Own:
+      return first != nullptr && graph_.is_outside(first)
+                 ? abort(AbortReason::WriteOutside, describe_callable(callable))
+                 : void();
     case Purity::Iterator:
       for (PyObject* argument : all) {
         if (all.size() > 1 || py::iterator_kind(argument) == py::IteratorKind::None) {

@@ -63,6 +63,9 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
   if (tensor::has_modes() || (dull_ && !touches_tensors(position))) {
     return interp::Verdict::Go;  // a mode sees every call, until it is switched off
   }
+  if (tensor::has_modes()) {
+    return interp::Verdict::Go;  // on to where the mode is left
+  }
   stopped_ = interp::take_snapshot(position);
   return interp::Verdict::Abandon;
 }

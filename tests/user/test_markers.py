@@ -179,3 +179,41 @@ def test_custom_operators():
     result, (graph,) = captured(lambda x: scale(x, 2.0) + 1, X, fullgraph=True)
     assert torch.equal(result, X * 2 + 1)
     assert len(targets(graph)) == 2
+
+
+def test_error_on_graph_break():
+    def program(x, wanted):
+        y = x.sin()
+        with torch._dynamo.error_on_graph_break(wanted):
+            torch._dynamo.graph_break()
+        return y.cos()
+
+    assert torch.equal(captured(program, X, False)[0], program(X, False))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="graph_break"):
+        captured(program, X, True)
+
+    @torch._dynamo.error_on_graph_break(False)
+    def tolerant(x):
+        torch._dynamo.graph_break()
+        return x + 1
+
+    strict = torch._dynamo.optimize("eager", error_on_graph_break=True)
+    assert torch.equal(strict(lambda x: tolerant(x.sin()))(X), X.sin() + 1)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        strict(lambda x: program(x, True))(X)
+    assert not torch._dynamo.utils._get_error_on_graph_break()
+
+
+def test_settings_for_a_part_of_the_program():
+    @torch._dynamo.dont_skip_tracing
+    def inner(x):
+        return x.cos()
+
+    def program(x):
+        with torch._dynamo.patch_dynamo_config(verbose=True):
+            y = x.sin()
+        return inner(y)
+
+    result, (graph,) = captured(program, X, fullgraph=True)
+    assert torch.equal(result, X.sin().cos())
+    assert targets(graph) == ["sin", "cos"]

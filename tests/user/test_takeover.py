@@ -121,6 +121,29 @@ def test_explain():
     assert "Graph Break Count: 1" in str(output)
 
 
+@pytest.mark.parametrize("aten_graph", [False, True])
+def test_export(aten_graph):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x, *, more):
+            return {"sum": self.linear(x) + more[0], "same": x, "number": 3}
+
+    model = Model()
+    more = [torch.ones(3)]
+    exported, guards = torch._dynamo.export(model, aten_graph=aten_graph)(X, more=more)
+    result = exported(X, more=more)
+    assert torch.equal(result["sum"], model(X, more=more)["sum"])
+    assert result["same"] is X
+    assert result["number"] == 3
+    assert any("linear" in str(guard) for guard in guards)
+    assert (torch.ops.aten.addmm.default in [node.target for node in exported.graph.nodes]) == aten_graph
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch._dynamo.export(broken)(X)
+
+
 def test_dynamic_is_accepted():
     compiled = torch.compile(sine, backend="eager", dynamic=True)
     assert torch.equal(compiled(X), sine(X))
