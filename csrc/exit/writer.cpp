@@ -200,7 +200,14 @@ int ExitWriter::add_fresh(PyObject* value) {
   if (type == &_PyMethodWrapper_Type) {
     Ref<> self = steal(PyObject_GetAttrString(value, "__self__"));
     Ref<> bind = steal(py::binder_of_wrapper(value));
-    return self && bind ? add_parts(value, StepKind::Call, {self.get()}, bind.get()) : refuse(value);
+    if (!self || !bind) {
+      return refuse(value);
+    }
+    Step binding{StepKind::Constant};
+    binding.object = bind.clone();
+    Step call{StepKind::Call};
+    call.index = emit(nullptr, std::move(binding));
+    return add_part(&call, self.get()) ? emit(value, std::move(call)) : -1;
   }
   if (PyFunction_Check(value) && around_.is_fresh_function(value)) {
     return add_function(value);

@@ -372,6 +372,9 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
       return nullptr;
     }
   }
+  if (!point.regions.empty() && !tell("recompile", last_miss_)) {
+    return nullptr;
+  }
   ++point.captures;
   std::vector<PyObject*> slots = record::flatten(state);
   // A backend that is used for the first time may import and patch things that the trace read: then again.

@@ -556,7 +556,7 @@ def coroutines(x):
     return asyncio.run(outer(x))
 
 
-@programs.add(0)
+@programs.add(1)
 def coroutine_that_is_sent_to(x):
     async def inner(x):
         y = x + 1

@@ -2,6 +2,12 @@
 
 import collections
 import copy
+import functools
+import itertools
+import math
+import operator
+import re
+import types
 
 import pytest
 import torch
@@ -192,7 +198,8 @@ CALLS = [
     ("type(a)(a)", nested),
 ]
 
-SPACE = {name: globals()[name] for name in "collections copy functools itertools math operator re types torch".split()}
+MODULES = (collections, copy, functools, itertools, math, operator, re, types, torch)
+SPACE = {module.__name__: module for module in MODULES}
 SPACE["Point"] = Point
 
 
@@ -274,7 +281,9 @@ def call(fn, argument):
     ids=[expression for expression, _ in CALLS if "methodcaller" not in expression],
 )
 def test_captured_whole(expression, make):
-    captured = Captured(make_program(expression))
+    fn = make_program(expression)
+    fn(X, make())  # what `re` compiles it keeps
+    captured = Captured(fn)
     captured(X, make())
     assert captured.breaks == []
     assert len(captured.graphs) == 1
