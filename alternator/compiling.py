@@ -96,11 +96,11 @@ def run_and_leave(run, states, *inputs):
     return outputs
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=None):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `report` is told what happens.
+    backend does. `report` is told what happens, in place of this module's.
     """
     prepare()
 
@@ -115,7 +115,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
         states = tracer.leave_states()
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
-    captured = _capture.Captured(fn, begin, finish, report, fullgraph, RECOMPILE_LIMIT)
+    captured = _capture.Captured(fn, begin, finish, report or globals()["report"], fullgraph, RECOMPILE_LIMIT)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
