@@ -13,6 +13,7 @@ import types
 import warnings
 
 import torch
+from torch.utils._device import _device_constructors
 
 from alternator import _capture
 from alternator.graphs import GraphWriter, make_example
@@ -65,6 +66,7 @@ class Tracer:
         self.outputs = []
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
         self.scopes = []  # (object of the scope, node that opened it, function that closes it)
+        self.device = find_default_device()
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
 
@@ -76,12 +78,18 @@ class Tracer:
             rule = self.rules.get(func)
             if rule is None:
                 rule = self.rules[func] = find_rule(func)
-            return rule(self, func, args, kwargs or {})
+            return rule(self, func, args, self.place(func, kwargs or {}))
         except (MemoryError, RecursionError):
             raise  # no part of the program, and no fault of the tracer
         except Exception as error:
             self.give_up(error)
             raise
+
+    def place(self, func, kwargs):
+        """Say where a factory makes its tensor, if the program set a default device."""
+        if self.device is None or kwargs.get("device") is not None or func not in _device_constructors():
+            return kwargs
+        return kwargs | {"device": self.device}
 
     def note(self, func, args, kwargs):
         """Record a call that sets torch's state, before it happens."""
@@ -160,7 +168,7 @@ class Tracer:
         if written is not None:
             operation, written_args, written_kwargs = written
             if operation is None:
-                args, kwargs = written_args, written_kwargs or {}
+                args, kwargs = written_args, self.place(func, written_kwargs or {})
             elif operation is ...:
                 if func is torch.Tensor.unbind:
                     return self.write_rows(args[0], result, site)
@@ -279,6 +287,11 @@ class Tracer:
     def leave_states(self):
         """List the calls that set torch's state as the function leaves it, where that is not as it was."""
         return [(setter, now) for setter, (before, now) in self.states.items() if now != before]
+
+
+def find_default_device():
+    """Find the device of torch.set_default_device; nothing is captured while any other function mode is on."""
+    return torch._C._get_function_stack_at(0).device if torch._C._len_torch_function_stack() else None
 
 
 def _is(a, b):

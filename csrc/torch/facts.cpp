@@ -14,6 +14,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/Device.h>
+#include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
@@ -118,9 +120,38 @@ PyObject* grad_of(PyObject* tensor) {
   return grad.defined() ? steal(THPVariable_Wrap(grad)).get() : nullptr;
 }
 
+namespace {
+
+using Functions = at::impl::PythonTorchFunctionTLS;
+
+// torch.set_default_device and `with torch.device(..)` are a function mode, the lowest of all: what it does to a call is
+// known, and the tracer does it (alternator/recording.py). Null if there is none, or others besides.
+PyObject* device_mode() {
+  if (Functions::stack_len() != 1) {
+    return nullptr;
+  }
+  static PyObject* const type = [] {
+    Ref<> module = steal(PyImport_ImportModule("torch.utils._device"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "DeviceContext") : nullptr;
+    PyErr_Clear();
+    return found;
+  }();
+  PyObject* mode = Functions::get_stack_at(0)->ptr(getPyInterpreter());
+  return reinterpret_cast<PyObject*>(Py_TYPE(mode)) == type ? mode : nullptr;
+}
+
+std::optional<at::Device> read_default_device() {
+  PyObject* mode = device_mode();
+  Ref<> device = mode ? steal(PyObject_GetAttrString(mode, "device")) : nullptr;
+  PyErr_Clear();
+  return device && THPDevice_Check(device.get()) ? std::optional(reinterpret_cast<THPDevice*>(device.get())->device)
+                                                 : std::nullopt;
+}
+
+}  // namespace
+
 bool has_modes() {
-  using Functions = at::impl::PythonTorchFunctionTLS;
-  return Functions::stack_len() > 0 ||
+  return (Functions::stack_len() > 0 && device_mode() == nullptr) ||
          Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
          c10::impl::TorchDispatchModeTLS::any_modes_set() || torch::jit::tracer::isTracing() ||
          !at::SavedTensorDefaultHooks::get_tls_state().stack.empty() ||
@@ -157,12 +188,14 @@ struct GlobalState::Fields {
   bool deterministic = at::globalContext().deterministicAlgorithms();
   bool deterministic_warn_only = at::globalContext().deterministicAlgorithmsWarnOnly();
   int threads = at::get_num_threads();
+  std::optional<at::Device> device = read_default_device();
 
   bool operator==(const Fields& other) const {
     return keys.included_ == other.keys.included_ && keys.excluded_ == other.keys.excluded_ && grad == other.grad &&
            inference == other.inference && autocast_cache == other.autocast_cache &&
            autocast_types == other.autocast_types && dtype == other.dtype && deterministic == other.deterministic &&
-           deterministic_warn_only == other.deterministic_warn_only && threads == other.threads;
+           deterministic_warn_only == other.deterministic_warn_only && threads == other.threads &&
+           device == other.device;
   }
 };
 

@@ -29,12 +29,13 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 // The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
 PyObject* grad_of(PyObject* tensor);
 
-// Whether something of torch's is on in this thread that is to see every call: a function mode or dispatch mode, the
+// Whether something of torch's is on in this thread that is to see every call: a function mode (a default device is none
+// in this sense) or dispatch mode, the
 // tracer of torch.jit, a transform of torch.func, hooks for the tensors that autograd saves (torch.utils.checkpoint counts
 // them).
 bool has_modes();
 
-// Grad mode, inference mode, autocast, default dtype, deterministic algorithms, threads.
+// Grad mode, inference mode, autocast, default dtype and device, deterministic algorithms, threads.
 class GlobalState {
  public:
   GlobalState();

@@ -23,7 +23,7 @@ from capture import grammar  # noqa: E402
 from capture.comparing import FINE, Compared  # noqa: E402
 
 BATCH = 20
-CHILD_SECONDS = 20
+CHILD_SECONDS = 60
 REDUCING_SECONDS = 60
 
 

@@ -10,7 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capture import fuzz
 from capture.agreement import Captured, outcome, same
+from capture.comparing import FINE, Compared
 
 pytestmark = pytest.mark.capture
 
@@ -205,3 +207,18 @@ def test_the_generator_is_worth_something():
 
     look()
     assert captured / tried > 0.6
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_programs_of_the_grammar_agree(backend):
+    """Results, exceptions, mutations, aliasing and gradients over four calls with changes between them.
+
+    The programs are those of tests/capture/fuzz.py, which looks for more.
+    """
+    captures = 0
+    for seed in range(EXAMPLES if backend == "eager" else EXAMPLES // 2):
+        text, plans = fuzz.write(seed)
+        compared = Compared(text, plans, backend)
+        assert compared.verdict == FINE, f"seed {seed}\n{text}\n{plans}\n{compared.detail}\n{compared.said}"
+        captures += compared.captures
+    assert captures > EXAMPLES / 4

@@ -523,6 +523,40 @@ def test_a_break_between_setters(clean_state):
     assert read_state() == before
 
 
+@pytest.fixture
+def default_device():
+    yield torch.set_default_device
+    torch.set_default_device(None)
+
+
+def test_the_default_device(default_device):
+    def program(x):
+        return torch.ones(4), torch.tensor([1.0]), torch.zeros_like(x), torch.arange(3, device="cpu"), F.relu(x)
+
+    captured = Captured(program)
+    for device in (None, "cpu", "meta", "meta", "cpu"):
+        default_device(device)
+        found, expected = captured(X), program(X)
+        default_device(None)  # comparing makes tensors
+        assert [t.device for t in found] == [t.device for t in expected]
+        assert all(a.is_meta or same(a, b) for a, b in zip(found, expected, strict=True))
+    assert captured.said == []
+    assert len(captured.graphs) == 3
+    default_device("meta")
+    (theirs,) = capture_with_torchdynamo(program, (X,))
+    assert list_operations(captured.graphs[2]) == list_operations(theirs)
+
+
+def test_a_scope_with_a_default_device():
+    def program(x):
+        with torch.device("meta"):
+            y = torch.ones(4)
+            z = x * 2
+        return y.device, z + torch.ones(4)
+
+    check_calls(program, [(X,)] * 3)
+
+
 def test_a_graph_that_fails_leaves_the_state_as_with_does():
     def program(table, index):
         with torch.no_grad(), torch.autocast("cpu"):
