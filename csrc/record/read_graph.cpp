@@ -79,7 +79,8 @@ void ReadGraph::read_local(Py_ssize_t index, PyObject* name, PyObject* value) {
 }
 
 void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
-  if (!is_new(parent, kind, key, index)) {
+  // Locals of several frames may have one name, and then one object for it.
+  if (!is_new(parent, kind, kind == Kind::Local ? nullptr : key, index)) {
     return;
   }
   Guard guard{kind};

@@ -504,6 +504,17 @@ def exception_that_leaves(x):
 
 
 @programs.add(2)
+def one_name_in_two_frames(x):
+    def inner(x):
+        x = x + 1
+        stop()
+        return x * 2
+
+    y = inner(x * 3)
+    return x + y
+
+
+@programs.add(2)
 def function_without_globals(x):
     def inner(v):  # nothing of the module is read in front of the break
         return v.sum().item()
@@ -671,6 +682,20 @@ def test_iterators_that_differ_in_length_and_kind():
     for items in (ITEMS[:1], [], ITEMS + ITEMS, [X, X, X]):
         for make in (iter, reversed, lambda items: iter(tuple(items))):
             assert torch.equal(compiled(X, make(items)), go_through(X, make(items)))
+
+
+def test_numbers_of_one_name_in_two_frames():
+    def inner(x, n):
+        x = x + 1
+        stop()
+        return x * n
+
+    def outer(x, n, m):
+        return inner(x, m) + n
+
+    compiled = Captured(outer)
+    for n, m in itertools.product((2, 3), (2, 3, 4)):
+        assert torch.equal(compiled(X, n, m), outer(X, n, m))
 
 
 LITTER = """
