@@ -37,6 +37,10 @@ PyObject* run(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   if (mode.restoring != nullptr && !throwflag && is_outermost_of(*mode.restoring, frame)) {
     // Comes first: such a frame has dummies for arguments and must not run anywhere else.
     restoring = std::exchange(mode.restoring, nullptr);
+  } else if (mode.restoring != nullptr) {
+    // The garbage collector or a signal handler came in between: no part of the run that is about to begin.
+    Unobserved native;
+    return previous_hook(ts, frame, throwflag);
   } else if (py::is_traced(ts) || py::makes_generator(frame)) {
     return previous_hook(ts, frame, throwflag);
   }

@@ -222,14 +222,11 @@ void abandon_generator(py::ThreadState* ts, py::Frame* frame) {
 Ref<> recreate(StackState state) {
   // Not the function itself: its code or its arguments may have changed since.
   const FrameState& outermost = state.frames.front();
+  StackState* outer = std::exchange(thread_mode.restoring, &state);
   state.carrier = Ref<PyFunctionObject>::steal(
       reinterpret_cast<PyFunctionObject*>(PyFunction_New(outermost.code.object(), outermost.function->func_globals)));
-  if (!state.carrier) {
-    return nullptr;
-  }
   Ref<PyFunctionObject> carrier = state.carrier.clone();
-  StackState* outer = std::exchange(thread_mode.restoring, &state);
-  Ref<> result = call_with_dummies(carrier.get());
+  Ref<> result = carrier ? call_with_dummies(carrier.get()) : nullptr;
   thread_mode.restoring = outer;
   return result;
 }

@@ -91,7 +91,8 @@ std::string ReadGraph::name_of_read(int parent, Kind kind, PyObject* key, Py_ssi
 }
 
 std::optional<Guard> ReadGraph::begin_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
-  if (!is_new(parent, kind, key, index)) {
+  // Locals of several frames may have one name, and then one object for it.
+  if (!is_new(parent, kind, kind == Kind::Local ? nullptr : key, index)) {
     return std::nullopt;
   }
   Guard guard{kind};

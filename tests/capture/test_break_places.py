@@ -3,13 +3,16 @@
 import asyncio
 import collections
 import functools
+import gc
 import itertools
 import sys
 import traceback
+import weakref
 
 import pytest
 import torch
 
+from capture.agreement import Captured
 from capture.breaking import Programs, X, stop
 
 pytestmark = pytest.mark.capture
@@ -501,6 +504,17 @@ def exception_that_leaves(x):
 
 
 @programs.add(2)
+def one_name_in_two_frames(x):
+    def inner(x):
+        x = x + 1
+        stop()
+        return x * 2
+
+    y = inner(x * 3)
+    return x + y
+
+
+@programs.add(2)
 def function_without_globals(x):
     def inner(v):  # nothing of the module is read in front of the break
         return v.sum().item()
@@ -668,3 +682,57 @@ def test_iterators_that_differ_in_length_and_kind():
     for items in (ITEMS[:1], [], ITEMS + ITEMS, [X, X, X]):
         for make in (iter, reversed, lambda items: iter(tuple(items))):
             assert torch.equal(compiled(X, make(items)), go_through(X, make(items)))
+
+
+def test_numbers_of_one_name_in_two_frames():
+    def inner(x, n):
+        x = x + 1
+        stop()
+        return x * n
+
+    def outer(x, n, m):
+        return inner(x, m) + n
+
+    compiled = Captured(outer)
+    for n, m in itertools.product((2, 3), (2, 3, 4)):
+        assert torch.equal(compiled(X, n, m), outer(X, n, m))
+
+
+LITTER = """
+gc.disable()
+node = Node()
+node.me = node
+watches.append(weakref.ref(node, lambda _: seen.append(one + one)))
+del node
+gc.enable()
+"""
+
+
+def test_finalisers_between_regions():
+    """Code that the garbage collector runs while frames are put back is none of theirs."""
+    seen = []
+    space = {
+        "gc": gc,
+        "weakref": weakref,
+        "Node": type("Node", (), {}),
+        "seen": seen,
+        "watches": [],
+        "one": torch.ones(1),
+    }
+
+    def program(x):
+        x = x + 1
+        exec(LITTER, space)
+        exec(LITTER, space)  # right behind the other: the first thing that is allocated is a frame's
+        return x * 2
+
+    compiled = Captured(program)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for _ in range(5):
+            assert torch.equal(compiled.fn(X), program(X))
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+    assert seen
