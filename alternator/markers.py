@@ -8,10 +8,12 @@ marks.
 from __future__ import annotations
 
 import functools
+import traceback
 import types
 
 import torch
 import torch._dynamo
+import torch._higher_order_ops.wrap
 from torch._dynamo import decorators
 from torch._dynamo import utils as dynamo_utils
 
@@ -93,6 +95,11 @@ def return_nothing(*args, **kwargs):
     """Stand for calls that mean nothing while tracing."""
 
 
+def call_inside(fn, *args, **kwargs):
+    """Stand for operators that call a function and do nothing else."""
+    return fn(*args, **kwargs)
+
+
 class NoScope:
     """What patch_dynamo_config() and its relatives come to: the settings that they may change mean nothing here."""
 
@@ -150,7 +157,8 @@ def install():
         torch.compiler.is_dynamo_compiling,
     ):
         substitute(question, return_true)
-    for marker in (decorators.mark_static_address, torch._dynamo.utils.warn_once):
+    substitute(torch._higher_order_ops.wrap.wrap, call_inside)
+    for marker in (decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames):
         substitute(marker, return_nothing)
     for scope in (
         decorators.patch_dynamo_config,

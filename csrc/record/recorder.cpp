@@ -197,6 +197,19 @@ void Recorder::empty_generators() {
   }
 }
 
+// Generators that die with the outermost frame are closed: what their `finally` does is part of the trace.
+void Recorder::drop_generators(py::Frame* frame) {
+  const Position here = position_;
+  deciding_ = false;
+  for (int i = 0; i < frame->f_code->co_nlocalsplus && !ended_; ++i) {
+    PyObject* local = frame->localsplus[i];
+    if (local != nullptr && PyGen_CheckExact(local) && Py_REFCNT(local) == 1 && !graph_.is_outside(local)) {
+      Py_CLEAR(frame->localsplus[i]);
+    }
+  }
+  position_ = here;
+}
+
 void Recorder::end_with_exception() {
   if (!ended_) {
     abort_ = Abort{AbortReason::UserException, raised_at_, ""};
@@ -262,9 +275,12 @@ Verdict Recorder::before_instruction(const Position& position) {
     record_frame_start();
   }
   if (op == Op::kRETURN_VALUE && depth_ == 1 && position.frame == position.entry) {
-    result_ = share(peek(1));
-    returned_at_ = place();
-    ended_ = true;
+    drop_generators(position.frame);
+    if (!ended_) {
+      result_ = share(peek(1));
+      returned_at_ = place();
+      ended_ = true;
+    }
   } else {
     use_operands(op, oparg);
     if (!ended_) {

@@ -158,6 +158,7 @@ class Recorder : public interp::Observer {
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
   void record_frame_start();
+  void drop_generators(py::Frame* frame);
   void record_function_parts(int node, PyFunctionObject* function);
   void record_with(PyTypeObject* type);
   // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.
