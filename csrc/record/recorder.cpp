@@ -178,6 +178,7 @@ void Recorder::note_generator() {
     return;
   }
   auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position_.frame));
+  record_frame_start();  // what is in front of it ran in CPython's loop
   if (start_->frame_of(generator) < 0) {
     generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
     PyErr_Clear();
