@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import traceback
 import types
@@ -17,6 +18,9 @@ from alternator.errors import make_unsupported, quote_frames
 from alternator.recording import Tracer
 from alternator.stances import stance
 
+# TORCH_LOGS=graph_breaks,recompiles
+break_log = torch._logging.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
+recompile_log = torch._logging.getArtifactLogger("torch._dynamo.guards", "recompiles")
 PLACE = re.compile(r"\(at (.*):(\d+) in (.*?);")
 
 
@@ -29,11 +33,12 @@ class Account:
         self.captured = None
         self.tracer = None  # of the last trace
         self.reason = None  # of the break that ends the trace at hand
+        self.eager_calls = 0  # for the stance eager_then_compile
         self.miss = None  # why no graph fitted
 
     def begin(self):
         """Begin a trace, if it may."""
-        if not stance.permits_trace(self.code, self.miss):
+        if getattr(self.tracer, "skips", False) or not stance.permits_trace(self):
             return None
         counters["frames"]["total"] += 1
         self.tracer = Tracer()
@@ -62,6 +67,13 @@ class Account:
         self.reason = text
         if self.is_error():
             self.report_error(text)
+        if break_log.isEnabledFor(logging.DEBUG):
+            stack = find_stack(text)
+            where = f"{stack[0].filename}:{stack[0].lineno}" if stack else "?"
+            lines = "".join(traceback.format_list(stack))
+            break_log.debug(
+                "Graph break in user code at %s\nGraph Break Reason: %s\n\nUser code traceback:\n%s", where, text, lines
+            )
 
     def is_error(self):
         """Tell whether a break is an error where the trace ended: error_on_graph_break()."""
@@ -77,8 +89,14 @@ class Account:
 
     def report_recompile(self, text):
         self.miss = text
+        code = self.code
+        message = (
+            f"Recompiling function {code.co_name} in {code.co_filename}:{code.co_firstlineno}\n"
+            f"    triggered by the following guard failure(s):\n    - {text}"
+        )
+        recompile_log.debug(message)
         if config.error_on_recompile:
-            raise torch._dynamo.exc.RecompileError(f"Recompiling function {self.code.co_name}: {text}")
+            raise torch._dynamo.exc.RecompileError(message)
         self.tell_of_failure(text)
 
     def report_limit(self, text):

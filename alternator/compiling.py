@@ -7,6 +7,7 @@ import inspect
 import operator
 import re
 import sys
+import types
 import warnings
 import weakref
 
@@ -21,7 +22,6 @@ from alternator.recording import Tracer
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
 
 _captured = weakref.WeakSet()
-_graphs = 0
 
 
 @functools.cache
@@ -29,9 +29,9 @@ def prepare():
     """Tell the core what it has to know of torch. Once, at the first use: it costs some milliseconds."""
     import enum
 
-    by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+    by_value = (torch.dtype, torch.device, torch.layout, torch.memory_format, types.UnionType, types.GenericAlias)
     torch_types = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
-    by_identity = (_capture.Captured, enum.Enum, *torch_types, *IMMUTABLE)
+    by_identity = (_capture.Captured, functools._lru_cache_wrapper, enum.Enum, *torch_types, *IMMUTABLE)
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call)
@@ -128,9 +128,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, listener=None):
     prepare()
 
     def finish(tracer):
-        global _graphs
         module, examples = tracer.make_graph()
-        _graphs += 1
         if on_graph is not None:
             on_graph(module)
         run = call_backend(backend, module, examples)
@@ -214,5 +212,5 @@ def reset():
 
 
 def frames_translated() -> int:
-    """Tell how many graphs were captured since the process started."""
-    return _graphs
+    """Tell how many stretches of programs were captured since the process started, also those without tensors."""
+    return _capture.count_regions()

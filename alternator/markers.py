@@ -8,15 +8,19 @@ marks.
 from __future__ import annotations
 
 import functools
+import traceback
 import types
 
 import torch
 import torch._dynamo
+import torch._higher_order_ops.wrap
+from torch._dynamo import comptime as theirs
 from torch._dynamo import decorators
 from torch._dynamo import utils as dynamo_utils
 
-from alternator import _capture
-from alternator.substitutes import call_in_graph, call_now, substitute
+from alternator import _capture, comptime
+from alternator.substitutes import call_in_graph, call_now, call_tracer, substitute
+from alternator.torch_calls import Unsupported
 from alternator.torch_states import make_notes
 
 replacements = {}
@@ -38,7 +42,19 @@ def allow_in_graph(theirs, fn):
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(theirs, each) for each in fn]
     result = theirs(fn)
-    substitute(fn, call_in_graph(fn))
+    if _capture.purity_of(fn):  # a function of torch, maybe disallowed before
+        _capture.add_purity("torch", fn)
+    else:
+        substitute(fn, call_in_graph(fn))
+    return result
+
+
+@extends(decorators)
+def disallow_in_graph(theirs, fn):
+    if isinstance(fn, (list, tuple)):
+        return [disallow_in_graph(theirs, each) for each in fn]
+    result = theirs(fn)
+    _capture.add_purity("real", fn)
     return result
 
 
@@ -91,6 +107,17 @@ def return_true():
 
 def return_nothing(*args, **kwargs):
     """Stand for calls that mean nothing while tracing."""
+
+
+def call_inside(fn, *args, **kwargs):
+    """Stand for operators that call a function and do nothing else."""
+    return fn(*args, **kwargs)
+
+
+def skip_function(tracer, func, args, kwargs):
+    """Give up the trace; Account.begin() begins no other one."""
+    tracer.skips = True
+    raise Unsupported(f"skip_frame({', '.join(map(repr, args))})")
 
 
 class NoScope:
@@ -150,7 +177,8 @@ def install():
         torch.compiler.is_dynamo_compiling,
     ):
         substitute(question, return_true)
-    for marker in (decorators.mark_static_address, torch._dynamo.utils.warn_once):
+    substitute(torch._higher_order_ops.wrap.wrap, call_inside)
+    for marker in (decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames):
         substitute(marker, return_nothing)
     for scope in (
         decorators.patch_dynamo_config,
@@ -158,6 +186,11 @@ def install():
         decorators.disable_nested_graph_breaks,
     ):
         substitute(scope, make_no_scope)
+    substitute(decorators.skip_frame, call_tracer(decorators.skip_frame, skip_function))
+    substitute(theirs.comptime, call_tracer(type(theirs.comptime).__call__, comptime.run_comptime))
+    for name in comptime.ACTIONS:
+        action = getattr(theirs.comptime, name)
+        substitute(action, call_tracer(action, comptime.make_action(name)))
     decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings
     substitute(decorators.error_on_graph_break, make_error_scope)
     substitute(decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__, leave_error_scope)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _abc
 import collections
+import contextvars
 import copy
 import functools
 import itertools
@@ -155,7 +156,7 @@ def make_rows() -> dict[str, list]:
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
             *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
         ],
-        "setting": [sys.getrecursionlimit, *find_getters()],
+        "setting": [sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()],
         "state": [
             *(torch.use_deterministic_algorithms,),
             *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),
@@ -205,7 +206,7 @@ def find_getters():
 
     for space in (torch._C, torch._C._functorch):
         for name, value in vars(space).items():
-            getter = name.lstrip("_").startswith(("get_", "is_", "has_", "len_", "peek_"))
+            getter = name.lstrip("_").startswith(("are_", "get_", "is_", "has_", "len_", "peek_"))
             if getter and isinstance(value, types.BuiltinFunctionType) and name not in KNOWN_GETTERS:
                 yield value
 

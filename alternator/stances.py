@@ -36,10 +36,14 @@ class Stance:
         finally:
             self.run_only = before
 
-    def permits_trace(self, code, reason):
-        """Tell whether a new trace may begin. `reason`: why no graph fits, or None at the first call."""
+    def permits_trace(self, account):
+        """Tell whether a new trace of a compiled function may begin."""
+        code, reason = account.code, account.miss
         name = eval_frame._stance.stance
         if name == "eager_on_recompile" or self.run_only or config.disable:
+            return False
+        if name == "eager_then_compile" and account.eager_calls == 0:
+            account.eager_calls += 1
             return False
         if name == "fail_on_recompile":
             text = (

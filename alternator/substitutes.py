@@ -19,9 +19,9 @@ def substitute(fn, other):
         _capture.set_substitute(fn, other)
 
 
-def call_in_graph(fn):
-    """Make the function that writes a call of `fn` as one node, without looking into it."""
-    make_table()[fn] = record_call
+def call_tracer(fn, rule):
+    """Make a function that hands calls of `fn` to the tracer: `rule(tracer, fn, args, kwargs)` says what they give."""
+    make_table()[fn] = rule
 
     def call(*args, **kwargs):
         # The tracer is the innermost of torch's function modes.
@@ -29,6 +29,11 @@ def call_in_graph(fn):
 
     _capture.add_purity("torch", call)
     return call
+
+
+def call_in_graph(fn):
+    """Make the function that writes a call of `fn` as one node, without looking into it."""
+    return call_tracer(fn, record_call)
 
 
 def call_now(fn):
@@ -42,10 +47,5 @@ def call_now(fn):
             raise Unsupported("a tensor that is taken for constant")
         return result
 
-    def call(*args, **kwargs):
-        return torch.overrides.handle_torch_function(marked, (), *args, **kwargs)
-
-    marked = functools.wraps(fn)(lambda *args, **kwargs: fn(*args, **kwargs))
-    make_table()[marked] = compute
-    _capture.add_purity("torch", call)
-    return call
+    # Not `fn` itself, which may be called in graphs as well.
+    return call_tracer(functools.wraps(fn)(lambda *args, **kwargs: fn(*args, **kwargs)), compute)

@@ -33,7 +33,7 @@ import alternator
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import cases  # noqa: E402
+import cases
 
 clock = time.thread_time
 GROWTH = (12, 24, 48, 96)
@@ -191,12 +191,16 @@ def mean(values):
 
 def print_table(rows, names):
     header = f"{'':12}{'capture ms':>12}{'theirs':>9}{'ratio':>8}{'warm µs':>10}{'theirs':>9}{'ratio':>8}"
-    header += f"{'cold':>8}{'real':>7}{'theirs':>8}{'first':>8}{'held KB':>9}{'theirs':>8}  graphs, operations; guards, words"
+    header += (
+        f"{'cold':>8}{'real':>7}{'theirs':>8}{'first':>8}{'held KB':>9}{'theirs':>8}  graphs, operations; guards, words"
+    )
     print(header)
     for name in names:
         a, b = rows[name]["alternator"], rows[name]["torchdynamo"]
         line = f"{name:12}{a['capture'] * 1e3:12.1f}{b['capture'] * 1e3:9.0f}{b['capture'] / a['capture']:7.1f}x"
-        line += f"{a['warm'] * 1e6:10.1f}{b['warm'] * 1e6:9.1f}{b['warm'] / a['warm']:7.1f}x{b['cold'] / a['cold']:7.1f}x"
+        line += (
+            f"{a['warm'] * 1e6:10.1f}{b['warm'] * 1e6:9.1f}{b['warm'] / a['warm']:7.1f}x{b['cold'] / a['cold']:7.1f}x"
+        )
         line += f"{a['real'] / a['eager']:7.2f}{b['real'] / b['eager']:8.2f}"
         if "first" in a:
             line += f"{b['first'] / a['first']:7.1f}x{a['held'] / 1024:9.0f}{b['held'] / 1024:8.0f}"

@@ -284,6 +284,8 @@ PyObject* set_native(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 
+PyObject* count_regions(PyObject*, PyObject*) { return PyLong_FromLongLong(region::Captured::captured_regions); }
+
 // add_purity(row, callable): one more for a row of the purity table.
 PyObject* add_purity(PyObject*, PyObject* args) {
   const char* row;
@@ -358,6 +360,7 @@ PyMethodDef methods[] = {
     {"map_tensors", map_tensors, METH_VARARGS, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
+    {"count_regions", count_regions, METH_NOARGS, nullptr},
     {"add_purity", add_purity, METH_VARARGS, nullptr},
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
     {"set_native", set_native, METH_O, nullptr},

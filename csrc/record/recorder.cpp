@@ -184,6 +184,7 @@ void Recorder::note_generator() {
     return;
   }
   auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position_.frame));
+  record_frame_start();  // what is in front of it ran in CPython's loop
   if (start_->frame_of(generator) < 0) {
     graph_.add_constant(position_.frame->f_globals, "G");
     generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
@@ -202,6 +203,19 @@ void Recorder::empty_generators() {
   for (const Ref<>& generator : alive) {
     py::empty_generator(reinterpret_cast<PyGenObject*>(generator.get()));
   }
+}
+
+// Generators that die with the outermost frame are closed: what their `finally` does is part of the trace.
+void Recorder::drop_generators(py::Frame* frame) {
+  const Position here = position_;
+  deciding_ = false;
+  for (int i = 0; i < frame->f_code->co_nlocalsplus && !ended_; ++i) {
+    PyObject* local = frame->localsplus[i];
+    if (local != nullptr && PyGen_CheckExact(local) && Py_REFCNT(local) == 1 && !graph_.is_outside(local)) {
+      Py_CLEAR(frame->localsplus[i]);
+    }
+  }
+  position_ = here;
 }
 
 void Recorder::end_with_exception() {
@@ -287,8 +301,11 @@ Verdict Recorder::before_instruction(const Position& position) {
     }
   }
   if (op == Op::kRETURN_VALUE && depth_ == 1 && position.frame == position.entry) {
-    result_ = share(peek(1));
-    end();
+    drop_generators(position.frame);
+    if (!ended_) {
+      result_ = share(peek(1));
+      end();
+    }
   } else {
     use_operands(op, oparg);
     if (!ended_) {

@@ -171,6 +171,7 @@ class Recorder : public interp::Observer {
   // Nodes of dicts of globals, of a frame's function and of a module.
   int globals_node(PyObject* globals);
   int module_dict_node(PyObject* module);
+  void drop_generators(py::Frame* frame);
   void record_function_parts(int node, PyFunctionObject* function);
   void record_with(PyTypeObject* type);
   // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.

@@ -127,7 +127,16 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
       if (int node = graph_.node_of(object); node >= 0) {
         record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
       }
-    } else if (is_one_of(name, {"__name__", "__qualname__", "__doc__", "__module__"}) && graph_.is_outside(object)) {
+    } else if (is_one_of(name, {"__dict__"})) {
+      Ref<> made = steal(PyObject_GetAttr(object, name));  // makes the dict if there is none yet
+      PyErr_Clear();
+      if (int node = graph_.node_of(object); node >= 0 && made) {
+        graph_.read(node, Kind::Slot, name, offsetof(PyFunctionObject, func_dict), made.get());
+      }
+    } else if (is_one_of(name, {"__name__", "__qualname__", "__doc__", "__module__"})) {
+      if (!graph_.is_outside(object)) {
+        return;  // made by the trace
+      }
       Ref<> value = steal(PyObject_GetAttr(object, name));
       PyErr_Clear();
       if (!value || source::sort_of(value.get()) != Sort::Primitive) {

@@ -375,12 +375,16 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::Setting: {
-      Ref<> value = count == 0 ? steal(PyObject_CallNoArgs(callable)) : nullptr;
+      // Of a context variable: the method, bound to it.
+      bool of_variable = count == 1 && PyContextVar_CheckExact(arguments[0]);
+      Ref<> getter = of_variable ? steal(PyObject_GetAttrString(arguments[0], "get")) : share(callable);
+      Ref<> value = count == 0 || of_variable ? steal(PyObject_CallNoArgs(getter.get())) : nullptr;
       PyErr_Clear();
-      if (!value || source::sort_of(value.get()) != Sort::Primitive) {
+      // A bare object() is a mark for "nothing".
+      if (!value || (source::sort_of(value.get()) != Sort::Primitive && !Py_IS_TYPE(value.get(), &PyBaseObject_Type))) {
         return abort(AbortReason::UnknownCall, describe_callable(callable));
       }
-      return graph_.read_setting(callable, value.get());
+      return graph_.read_setting(getter.get(), value.get());
     }
   }
 }

@@ -36,6 +36,17 @@ void Recorder::record_key(PyObject* key) {
   }
 }
 
+namespace {
+
+// Its __class_getitem__ is C code, which makes a types.GenericAlias.
+bool is_generic_builtin(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__class_getitem__");
+  PyObject* method = _PyType_Lookup(type, name);
+  return method != nullptr && Py_IS_TYPE(method, &PyClassMethodDescr_Type);
+}
+
+}  // namespace
+
 void Recorder::record_item(PyObject* container, PyObject* key) {
   int node = graph_.node_of(container);
   if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
@@ -82,6 +93,9 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
   }
   if (py::body_kind(container) == py::BodyKind::Deque) {
     return record_contents(container);
+  }
+  if (PyType_Check(container) && is_generic_builtin(reinterpret_cast<PyTypeObject*>(container))) {
+    return;  // list[int]
   }
   if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("an item of ") + type->tp_name);

@@ -393,3 +393,39 @@ def test_functions_that_a_region_makes_see_the_modules_variables():
             number = value
             assert read() == value
         assert len(compiled.graphs) == 1, compiled.said
+
+
+@pytest.mark.parametrize("leave", ["next", "throw", "send", "close"])
+def test_generators_that_die_with_the_function(leave):
+    done = []
+
+    def steps():
+        try:
+            try:
+                yield 1
+            except ValueError:
+                yield 2
+            finally:
+                done.append("inner")
+            yield 3
+        finally:
+            done.append("outer")
+
+    def program(x):
+        generator = steps()
+        next(generator)
+        if leave == "throw":
+            generator.throw(ValueError)
+        elif leave == "send":
+            generator.send(None)
+        elif leave == "close":
+            generator.close()
+        return x.sin()
+
+    program(torch.ones(2))
+    expected = done[:]
+    compiled = Captured(program, fullgraph=True)
+    for _ in range(2):
+        done.clear()
+        compiled(torch.ones(2))
+        assert done == expected

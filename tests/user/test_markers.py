@@ -217,3 +217,58 @@ def test_settings_for_a_part_of_the_program():
     result, (graph,) = captured(program, X, fullgraph=True)
     assert torch.equal(result, X.sin().cos())
     assert targets(graph) == ["sin", "cos"]
+
+
+def test_comptime(capsys):
+    from torch._dynamo.comptime import comptime
+
+    def program(x):
+        y = x.sin()
+        comptime.print_graph()
+        comptime(lambda context: print("nodes", len(context.graph())))
+        return y.cos()
+
+    compiled = torch.compile(program, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(X), X.sin().cos())
+    printed = capsys.readouterr().out
+    assert "call_method[target=sin]" in printed
+    assert "nodes 2\n" in printed
+    compiled(X)
+    assert capsys.readouterr().out == ""
+
+
+def test_skip_frame():
+    def program(x):
+        y = x.sin()
+        torch._dynamo.skip_frame("not worth it")
+        return y.cos()
+
+    compiled = torch.compile(program, backend=(counter := CompileCounter()))
+    for _ in range(2):
+        assert torch.equal(compiled(X), X.sin().cos())
+    assert counter.frame_count == 0
+
+
+def test_disallow_in_graph():
+    def program(x):
+        return torch.hypot(x.sin(), x).cos()
+
+    torch._dynamo.disallow_in_graph(torch.hypot)
+    try:
+        result, graphs = captured(program, X)
+        assert torch.equal(result, program(X))
+        assert len(graphs) == 2
+    finally:
+        torch._dynamo.allow_in_graph(torch.hypot)
+    torch._dynamo.reset()
+    assert len(captured(program, X)[1]) == 1
+
+
+def test_eager_then_compile():
+    counter = CompileCounter()
+    compiled = torch.compile(lambda x: x.sin(), backend=counter)
+    with torch.compiler.set_stance("eager_then_compile"):
+        compiled(X)
+        assert counter.frame_count == 0
+        compiled(X)
+        assert counter.frame_count == 1

@@ -160,6 +160,27 @@ def test_hooks():
     assert failures[0].orig_code is sine.__code__
 
 
+def test_logs(caplog):
+    torch._logging.set_logs(graph_breaks=True, recompiles=True)
+    try:
+        loggers = [torch._logging.getArtifactLogger(*names) for names in LOGS]
+        for logger in loggers:
+            logger.addHandler(caplog.handler)
+        compiled = torch.compile(broken, backend="eager")
+        compiled(X)
+        compiled(X[:1])
+    finally:
+        for logger in loggers:
+            logger.removeHandler(caplog.handler)
+        torch._logging.set_logs()
+    messages = [record.getMessage() for record in caplog.records]
+    assert any("Graph break in user code at" in text and "in broken" in text for text in messages), messages
+    assert any("Recompiling function broken" in text and "had sizes [2, 3]" in text for text in messages), messages
+
+
+LOGS = [("torch._dynamo.symbolic_convert", "graph_breaks"), ("torch._dynamo.guards", "recompiles")]
+
+
 def test_install_and_uninstall():
     ours = torch._dynamo.optimize
     assert torch._dynamo.testing.optimize_assert is torch._dynamo.optimize_assert
