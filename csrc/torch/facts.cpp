@@ -142,8 +142,13 @@ PyObject* device_mode() {
 
 std::optional<at::Device> read_default_device() {
   PyObject* mode = device_mode();
-  Ref<> device = mode ? steal(PyObject_GetAttrString(mode, "device")) : nullptr;
-  PyErr_Clear();
+  if (mode == nullptr) {
+    return std::nullopt;
+  }
+  PyObject *type, *value, *traceback;  // state is put back while an exception goes by
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref<> device = steal(PyObject_GetAttrString(mode, "device"));
+  PyErr_Restore(type, value, traceback);
   return device && THPDevice_Check(device.get()) ? std::optional(reinterpret_cast<THPDevice*>(device.get())->device)
                                                  : std::nullopt;
 }
