@@ -101,15 +101,6 @@ class Account:
 
     def report_limit(self, text):
         self.tell_of_failure(text)
-        if config.fail_on_recompile_limit_hit or self.context.fullgraph:
-            raise torch._dynamo.exc.FailOnRecompileLimitHit(
-                "recompile_limit reached, because fail_on_recompile_limit_hit = True this is a HARD failure"
-            )
-        warnings.warn(
-            f"alternator: recompile_limit reached, the function runs eagerly from now on where no graph fits. "
-            f"The last reason: {text}",
-            stacklevel=3,
-        )
 
     def tell_of_failure(self, text):
         hook = (self.context.hooks or {}).get("guard_fail_fn")

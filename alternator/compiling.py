@@ -7,6 +7,7 @@ import inspect
 import operator
 import re
 import sys
+import threading
 import types
 import warnings
 import weakref
@@ -22,6 +23,7 @@ from alternator.recording import Tracer
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
 
 _captured = weakref.WeakSet()
+_captured_lock = threading.RLock()
 
 
 @functools.cache
@@ -70,7 +72,7 @@ def find_limits():
     return {name: getattr(dynamo, name) for name in names}, dynamo.fail_on_recompile_limit_hit
 
 
-def admit(fn, fullgraph, regions, captures, reason):
+def admit(fn, fullgraph, report, regions, captures, reason):
     """Tell whether a point that has so many regions, after so many captures, may get another. As in TorchDynamo."""
     limits, fails = find_limits()
     if captures >= limits["accumulated_recompile_limit"]:
@@ -78,7 +80,10 @@ def admit(fn, fullgraph, regions, captures, reason):
     elif regions >= limits["recompile_limit"]:
         hit = "recompile_limit"
     else:
+        if regions > 0:
+            report("recompile", reason)
         return True
+    report("limit", reason)
     code = getattr(fn, "__code__", None)
     where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})" if code else repr(fn)
     text = f"alternator: {hit} ({limits[hit]}) reached in {where}. The last reason: {reason}."
@@ -119,11 +124,11 @@ def run_and_leave(run, states, *inputs):
     return outputs
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, listener=None):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `listener` is told what happens, report() if there is none.
+    backend does. `report` is told what happens.
     """
     prepare()
 
@@ -136,12 +141,13 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, listener=None):
         states = tracer.leave_states()
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
-    admits = functools.partial(admit, fn, fullgraph)
-    captured = _capture.Captured(fn, begin, finish, listener or report, admits, fullgraph)
+    admits = functools.partial(admit, fn, fullgraph, report)
+    captured = _capture.Captured(fn, begin, finish, report, admits, fullgraph)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
-    _captured.add(captured)
+    with _captured_lock:
+        _captured.add(captured)
     return captured
 
 
@@ -152,7 +158,9 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
     def __init__(self, module, backend, fullgraph):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
-        object.__setattr__(self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph))
+        object.__setattr__(
+            self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph, report=report)
+        )
 
     def __getattr__(self, name):
         if name == "_orig_mod":
@@ -202,12 +210,14 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     found = find_backend(backend, mode, options)
     if isinstance(model, torch.nn.Module):
         return CompiledModule(model, found, fullgraph)
-    return capture(model, found, fullgraph)
+    return capture(model, found, fullgraph, report=report)
 
 
 def reset():
     """Forget everything that was captured."""
-    for captured in _captured:
+    with _captured_lock:
+        found = list(_captured)
+    for captured in found:
         captured.reset()
 
 

@@ -103,7 +103,7 @@ class Context:
             self.fullgraph,
             begin=account.begin,
             on_graph=account.take_graph,
-            listener=account.report,
+            report=account.report,
         )
         account.captured = weakref.ref(captured)
         if not self.hooks:

@@ -1,5 +1,7 @@
 #include "guard/guard.h"
 
+#include "guard/fetch.h"
+
 #include "py/body.h"
 #include "py/collector.h"
 #include "py/iterator.h"
@@ -21,7 +23,8 @@ constexpr Row kRows[] = {
 #undef GUARD
 };
 
-// What the guard looks at now, borrowed; null if it is absent. `valid` turns false if it cannot be looked at.
+}  // namespace
+
 PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, bool* valid) {
   switch (guard.kind) {
     case Kind::Local: return locals[guard.index];
@@ -85,6 +88,8 @@ Py_ssize_t length_of(PyObject* object) {
   return sized ? Py_SIZE(object) : -1;
 }
 
+namespace {
+
 bool same_keys(PyObject* dict, const std::vector<source::Mark>& keys) {
   if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(keys.size())) {
     return false;
@@ -114,7 +119,7 @@ bool holds_type(const Guard& guard, PyTypeObject* type) {
   if (version == static_cast<uint32_t>(guard.index)) {
     return true;
   }
-  if (version == 0 || !guard.contents->matches(type)) {
+  if (version == 0 || !guard.contents->difference(type).empty()) {
     return false;
   }
   guard.index = version;
@@ -122,6 +127,18 @@ bool holds_type(const Guard& guard, PyTypeObject* type) {
 }
 
 }  // namespace
+
+Ref<> read_setting(const Guard& guard) {
+  Ref<> now = steal(PyObject_CallNoArgs(guard.key.get()));
+  PyErr_Clear();
+  return now;
+}
+
+Ref<> read_c_attribute(const Guard& guard, PyObject* parent) {
+  Ref<> now = steal(PyObject_GetAttr(parent, guard.key.get()));
+  PyErr_Clear();
+  return now;
+}
 
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
@@ -146,13 +163,11 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     case Kind::Distinct: return parent != (*slots)[guard.child];
     case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
     case Kind::CAttribute: {
-      Ref<> now = steal(PyObject_GetAttr(parent, guard.key.get()));
-      PyErr_Clear();
+      Ref<> now = read_c_attribute(guard, parent);
       return now && source::same_primitive(now.get(), guard.value.get());
     }
     case Kind::Setting: {
-      Ref<> now = steal(PyObject_CallNoArgs(guard.key.get()));
-      PyErr_Clear();
+      Ref<> now = read_setting(guard);
       return now && source::same_primitive(now.get(), guard.value.get());
     }
     default: break;
@@ -172,34 +187,6 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
   }
 }
 
-namespace {
-
-std::string shown(PyObject* object) {
-  if (object == nullptr) {
-    return "absent";
-  }
-  if (source::sort_of(object) != source::Sort::Primitive) {
-    return std::string("an object of type ") + Py_TYPE(object)->tp_name;
-  }
-  Ref<> text = steal(PyObject_Repr(object));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
-  return utf8 ? utf8 : "?";
-}
-
-std::string key_text(const Guard& guard, bool quoted) {
-  if (!guard.key) {
-    return std::to_string(guard.index);
-  }
-  if (guard.key.get() == nullptr) {
-    return "<gone>";
-  }
-  const char* plain = PyUnicode_Check(guard.key.get()) && !quoted ? PyUnicode_AsUTF8(guard.key.get()) : nullptr;
-  return plain ? plain : shown(guard.key.get());
-}
-
-}  // namespace
-
 ClassContents::ClassContents(PyTypeObject* of) : type(source::Pin::to(reinterpret_cast<PyObject*>(of))) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
@@ -208,8 +195,9 @@ ClassContents::ClassContents(PyTypeObject* of) : type(source::Pin::to(reinterpre
   }
 }
 
-bool ClassContents::matches(PyTypeObject* now) const {
+bool ClassContents::matches(PyTypeObject* now, std::string* difference) const {
   if (!type.is(reinterpret_cast<PyObject*>(now))) {
+    *difference = "__mro__";
     return false;
   }
   PyObject *key, *value;
@@ -217,23 +205,32 @@ bool ClassContents::matches(PyTypeObject* now) const {
   size_t at = 0;
   while (!(now->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && PyDict_Next(now->tp_dict, &position, &key, &value)) {
     if (at >= items.size() || items[at].first.get() != key || !items[at].second.is(value)) {
+      const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+      PyErr_Clear();
+      *difference = name ? name : "?";
       return false;
     }
     ++at;
   }
+  if (at < items.size()) {
+    const char* name = PyUnicode_Check(items[at].first.get()) ? PyUnicode_AsUTF8(items[at].first.get()) : nullptr;
+    PyErr_Clear();
+    *difference = name ? name : "?";
+  }
   return at == items.size();
 }
 
-bool TypeContents::matches(PyTypeObject* type) const {
+std::string TypeContents::difference(PyTypeObject* type) const {
   if (PyTuple_GET_SIZE(type->tp_mro) != static_cast<Py_ssize_t>(mro.size())) {
-    return false;
+    return "__mro__";
   }
+  std::string name;
   for (size_t i = 0; i < mro.size(); ++i) {
-    if (!mro[i]->matches(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)))) {
-      return false;
+    if (!mro[i]->matches(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)), &name)) {
+      break;
     }
   }
-  return true;
+  return name;
 }
 
 const char* kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
@@ -261,64 +258,6 @@ Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyO
     }
   }
   return -1;
-}
-
-std::string describe(const GuardList& list, const Guard& guard) {
-  std::string text = kind_text(guard.kind);
-  auto replace = [&](const char* mark, const std::string& by) {
-    size_t at = text.find(mark);
-    if (at != std::string::npos) {
-      text.replace(at, 3, by);
-    }
-  };
-  replace("{p}", guard.parent >= 0 ? list.names[guard.parent] : "");
-  replace("{k}",
-          guard.kind == Kind::Distinct ? list.names[guard.child] : key_text(guard, guard.kind == Kind::DictItem));
-  return text;
-}
-
-std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,
-                    const std::vector<PyObject*>& slots) {
-  if (failed >= static_cast<Py_ssize_t>(list.guards.size())) {
-    for (const Constant& constant : list.constants) {
-      if (constant.pin.get() == nullptr) {
-        return "`" + list.names[constant.node] + "`, which the region watches, is gone";
-      }
-    }
-    return "an object that the region watches is gone, or has another class";
-  }
-  const Guard& guard = list.guards[failed];
-  PyObject* parent = guard.parent >= 0 ? slots[guard.parent] : nullptr;
-  std::string what = "`" + describe(list, guard) + "` ";
-  if (guard.key && guard.key.get() == nullptr) {
-    return what + "cannot be looked at any more";
-  }
-  switch (guard.kind) {
-    case Kind::Length:
-      return what + "was " + std::to_string(guard.index) + ", is now " + std::to_string(length_of(parent));
-    case Kind::TensorFacts: return what + guard.facts->difference(parent);
-    case Kind::DictKeys:
-    case Kind::SetItems:
-    case Kind::TypeVersion:
-    case Kind::Setting:
-    case Kind::CAttribute: return what + "changed";
-    case Kind::IteratorMore:
-    case Kind::IteratorEnd:
-    case Kind::IteratorItem:
-    case Kind::Word: return what + "changed";
-    case Kind::Distinct: return what + "no longer holds";
-    default: break;
-  }
-  bool valid = true;
-  PyObject* found = fetch(guard, parent, locals, &valid);
-  switch (guard.expect) {
-    case Expect::Absent: return what + "was absent, is now " + shown(found);
-    case Expect::Value: return what + "was " + shown(guard.value.get()) + ", is now " + shown(found);
-    case Expect::NewNode:
-      return what + "was of type " + (guard.type.pin().get() ? guard.type.type()->tp_name : "<gone>") + ", is now " +
-             (found ? Py_TYPE(found)->tp_name : "absent");
-    default: return what + "is now another object";
-  }
 }
 
 }  // namespace alternator::guard

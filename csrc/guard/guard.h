@@ -32,13 +32,15 @@ const char* expect_name(Expect expect);
 // (torch.fx does so).
 struct ClassContents {
   explicit ClassContents(PyTypeObject* type);
-  bool matches(PyTypeObject* type) const;
+  // `difference` becomes the name of an attribute that is another one.
+  bool matches(PyTypeObject* type, std::string* difference) const;
 
   source::Pin type;
   std::vector<std::pair<Ref<>, source::Mark>> items;  // names are held
 };
 struct TypeContents {
-  bool matches(PyTypeObject* type) const;
+  // The name of an attribute that is another one; empty if there is none.
+  std::string difference(PyTypeObject* type) const;
 
   std::vector<std::shared_ptr<const ClassContents>> mro;  // shared with other classes of the same bases
 };
@@ -100,7 +102,9 @@ Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyO
 // Looks at one guard; the slot of its parent must be filled. Fills the slot of a new node.
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots);
 
-// What a guard looks at, in the user's words.
+// A node's name as the user would say it.
+std::string spoken(std::string name);
+// What a guard looks at.
 std::string describe(const GuardList& list, const Guard& guard);
 // Says what a failed guard expected and found: "`n` was 3, is now 4".
 std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,

@@ -20,16 +20,24 @@ constexpr int kMaximumEmptyTraces = 3;
 constexpr int kMaximumMisses = 2;
 constexpr int kMaximumMistakes = 8;
 
-bool fits_storages(const Region& region) {
-  if (region.storages.empty()) {
-    return true;
-  }
+std::vector<int> group_inputs(const Region& region) {
   const std::vector<PyObject*>& nodes = region.checker.slots();
   std::vector<PyObject*> inputs;
   for (int node : region.inputs) {
     inputs.push_back(nodes[node]);
   }
-  return tensor::group_by_storage(inputs) == region.storages;
+  return tensor::group_by_storage(inputs);
+}
+
+bool fits_storages(const Region& region) { return region.storages.empty() || group_inputs(region) == region.storages; }
+
+std::string explain_storages(const Region& region) {
+  std::vector<int> now = group_inputs(region);
+  size_t at = std::mismatch(now.begin(), now.end(), region.storages.begin()).first - now.begin();
+  bool shared = region.storages[at] != static_cast<int>(at);
+  auto name = [&](int input) { return "`" + guard::spoken(region.guards.names[region.inputs[input]]) + "`"; };
+  return name(shared ? region.storages[at] : now[at]) + " and " + name(static_cast<int>(at)) +
+         (shared ? " shared memory, do not any more" : " did not share memory, do so now");
 }
 
 std::string explain(const Region& region, Py_ssize_t failed, PyObject* const* slots) {
@@ -338,14 +346,14 @@ std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
     bool newest = i + 1 == point.regions.size();  // only its reason is of interest; the explanation is not free
     std::string miss;
     if (!region->state.is_current()) {
-      miss = "torch's global state (grad mode, autocast, default dtype ..) is another one";
+      miss = newest ? region->state.difference() : "?";
     } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
       miss = newest ? explain(*region, failed, slots) : "?";
       if (newest) {
         note_miss(&point, *region, failed);
       }
     } else if (!fits_storages(*region)) {
-      miss = "tensors of a graph that changes some of them share memory in another way";
+      miss = newest ? explain_storages(*region) : "?";
     }
     if (!miss.empty()) {
       if (newest) {
@@ -372,9 +380,6 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
       point.conduct = admitted ? Conduct::Native : point.conduct;
       return nullptr;
     }
-  }
-  if (!point.regions.empty() && !tell("recompile", last_miss_)) {
-    return nullptr;
   }
   ++point.captures;
   std::vector<PyObject*> slots = record::flatten(state);

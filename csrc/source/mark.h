@@ -22,6 +22,8 @@ class Mark {
   static Mark of_class_value(PyObject* object);
 
   bool is(PyObject* object) const;
+  // The value of a primitive, borrowed; null for any other object.
+  PyObject* value() const { return by_ == By::Value ? pin_.get() : nullptr; }
 
  private:
   enum class By : uint8_t { Value, Identity, Address, Parts };

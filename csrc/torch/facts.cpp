@@ -79,9 +79,12 @@ class StridedFacts : public Facts {
     } else if (value.strides() != strides_) {
       text << "had strides " << c10::IntArrayRef(strides_) << ", has now " << value.strides();
     } else if (value.requires_grad() != requires_grad_) {
-      text << "had requires_grad=" << (requires_grad_ ? "True" : "False");
+      const char* const kNames[] = {"False", "True"};
+      text << "had requires_grad=" << kNames[requires_grad_] << ", has now " << kNames[value.requires_grad()];
+    } else if (value.device() != device_) {
+      text << "was on " << device_ << ", is now on " << value.device();
     } else {
-      text << "changed its device, layout or dispatch keys";
+      text << "has another layout, offset or other dispatch keys (inference mode, conjugation ..) now";
     }
     return text.str();
   }
@@ -214,6 +217,22 @@ GlobalState GlobalState::capture() {
   state.fields_ = std::make_unique<Fields>();
   state.autocast_nesting_ = read_autocast_nesting();
   return state;
+}
+
+std::string GlobalState::difference() const {
+  const Fields now;
+  std::ostringstream text;
+  auto tell = [&](const char* what, const auto& before, const auto& after) {
+    if (text.str().empty() && before != after) {
+      text << std::boolalpha << what << " was " << before << ", is now " << after;
+    }
+  };
+  tell("torch.is_grad_enabled()", fields_->grad, now.grad);
+  tell("torch.is_inference_mode_enabled()", fields_->inference, now.inference);
+  tell("torch.get_default_dtype()", fields_->dtype.name(), now.dtype.name());
+  tell("torch.are_deterministic_algorithms_enabled()", fields_->deterministic, now.deterministic);
+  tell("torch.get_num_threads()", fields_->threads, now.threads);
+  return text.str().empty() ? "the state of torch (autocast, dispatch keys ..) is another one" : text.str();
 }
 
 bool GlobalState::is_current() const { return fields_ && *fields_ == Fields(); }

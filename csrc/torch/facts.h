@@ -46,6 +46,8 @@ class GlobalState {
   // As it is now.
   static GlobalState capture();
   bool is_current() const;
+  // What is different now, in words.
+  std::string difference() const;
   // Puts it back as it was.
   void restore() const;
 

@@ -55,7 +55,7 @@ class Captured:
         self.graphs = []
         self.said = []
         self.breaks = []
-        with mock.patch.object(compiling, "capture", functools.partial(compiling.capture, listener=self.hear)):
+        with mock.patch.object(compiling, "capture", functools.partial(compiling.capture, report=self.hear)):
             self.fn = alternator.compile(fn, backend=self.keep, **options)
 
     def hear(self, kind, text, say=compiling.report):

@@ -56,7 +56,7 @@ def test_at_the_limit_a_function_runs_eagerly_with_one_warning():
     (text,) = collect_warnings(lambda: call_with(compiled, range(20)))
     assert "recompile_limit (8)" in text
     assert "multiply (" in text
-    assert "`L['n']` was 7, is now 8" in text
+    assert "`n` was 7, is now 8" in text
     assert len(compiled.regions()) == 8
     before = alternator.frames_translated()
     call_with(compiled, range(20))  # those that are there still serve

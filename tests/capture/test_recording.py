@@ -302,7 +302,7 @@ def test_metadata_is_no_node():
     assert captured.said == []
     captured(X, I.double())
     assert captured.said == []
-    assert captured.fn.last_miss() == "`L['y']` had dtype Long, has now Double"
+    assert captured.fn.last_miss() == "`y` had dtype Long, has now Double"
 
 
 def test_a_tensor_of_which_only_metadata_are_used_is_no_input():
