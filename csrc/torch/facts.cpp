@@ -127,6 +127,18 @@ namespace {
 
 using Functions = at::impl::PythonTorchFunctionTLS;
 
+// The exception that is set stays the one, whatever happens meanwhile.
+class ErrorKept {
+ public:
+  ErrorKept() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~ErrorKept() { PyErr_Restore(type_, value_, traceback_); }
+  ErrorKept(const ErrorKept&) = delete;
+  ErrorKept& operator=(const ErrorKept&) = delete;
+
+ private:
+  PyObject *type_, *value_, *traceback_;
+};
+
 // torch.set_default_device and `with torch.device(..)` are a function mode, the lowest of all: what it does to a call is
 // known, and the tracer does it (alternator/recording.py). Null if there is none, or others besides.
 PyObject* device_mode() {
@@ -134,10 +146,9 @@ PyObject* device_mode() {
     return nullptr;
   }
   static PyObject* const type = [] {
+    ErrorKept kept;
     Ref<> module = steal(PyImport_ImportModule("torch.utils._device"));
-    PyObject* found = module ? PyObject_GetAttrString(module.get(), "DeviceContext") : nullptr;
-    PyErr_Clear();
-    return found;
+    return module ? PyObject_GetAttrString(module.get(), "DeviceContext") : nullptr;
   }();
   PyObject* mode = Functions::get_stack_at(0)->ptr(getPyInterpreter());
   return reinterpret_cast<PyObject*>(Py_TYPE(mode)) == type ? mode : nullptr;
@@ -148,10 +159,8 @@ std::optional<at::Device> read_default_device() {
   if (mode == nullptr) {
     return std::nullopt;
   }
-  PyObject *type, *value, *traceback;  // state is put back while an exception goes by
-  PyErr_Fetch(&type, &value, &traceback);
+  ErrorKept kept;
   Ref<> device = steal(PyObject_GetAttrString(mode, "device"));
-  PyErr_Restore(type, value, traceback);
   return device && THPDevice_Check(device.get()) ? std::optional(reinterpret_cast<THPDevice*>(device.get())->device)
                                                  : std::nullopt;
 }
