@@ -503,6 +503,16 @@ def exception_that_leaves(x):
 # ---- Other constructs ----------------------------------------------------------------------------------------------
 
 
+@programs.add(3)
+def break_right_behind_a_return(x):
+    def inner(x):
+        x = x + 1
+        stop()
+        return x.sum() > 0
+
+    return x * 2 if inner(x) else x * 3
+
+
 @programs.add(2)
 def one_name_in_two_frames(x):
     def inner(x):
