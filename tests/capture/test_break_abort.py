@@ -1,6 +1,6 @@
 """Programs with breaks whose traces are given up somewhere: in loops, handlers, generators, at depth.
 
-A trace that is given up in front of an instruction goes on behind it, so each of these runs has a break more, at a place
+A trace that is given up in front of an instruction goes on behind it: each of these runs has one break more, at a place
 that nobody chose.
 """
 
