@@ -465,6 +465,8 @@ void Recorder::record(Op op, int oparg) {
         note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kPOP_TOP:
+      return minds_being_dropped(peek(1)) ? abort(AbortReason::MustRun, "the end of a generator") : void();
     case Op::kRAISE_VARARGS:
     case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
     case Op::kPUSH_EXC_INFO:

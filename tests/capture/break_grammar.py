@@ -51,6 +51,9 @@ WORK = [
     "x = x + box.t",
     "out.append(x * {k})",
     "x = torch.cat([x, x])[:2] + 1",
+    "x = x.clone().add_({k})",
+    "x *= 2",
+    "box.t = x; x = box.t + 1",
 ]
 STATE = [
     "box.n += 1",
@@ -61,6 +64,11 @@ STATE = [
     "box.items[-1:] = [n]",
     "pair = (n, x)",
     "f = lambda v: v * n",
+    "shared = out; shared.append(n)",
+    "out.append(out[:1])",
+    "box.items = [*out[:1], n]",
+    "out += [n]",
+    "holder = {'x': x, 'out': out}",
 ]
 
 
@@ -203,8 +211,51 @@ def write_method(w, depth):
     w.line(depth, "holder[0](x, box)")
 
 
+def write_nonlocal(w, depth):
+    name = w.name()
+    w.line(depth, f"def {name}():")
+    w.line(depth + 1, "nonlocal x")
+    w.block(depth + 1, 1)
+    w.line(depth, f"{name}()")
+
+
+def write_generator_that_is_left(w, depth):
+    name, value = w.name(), w.name()
+    w.line(depth, f"def {name}(x, out, n):")
+    w.line(depth + 1, "try:")
+    w.line(depth + 2, "yield x")
+    w.block(depth + 2, 1)
+    w.line(depth + 2, "yield x * 2")
+    w.line(depth + 1, "finally:")
+    w.line(depth + 2, "out.append(n)")
+    w.line(depth, f"for {value} in {name}(x, out, n):")
+    w.line(depth + 1, f"x = x + {value}")
+    w.block(depth + 1, 1)
+    w.line(depth + 1, "if len(out) > {k}: break")
+    w.work(depth)
+
+
+def write_return_in_with(w, depth):
+    name = w.name()
+    w.line(depth, f"def {name}(x, out, n):")
+    w.line(depth + 1, w.choose(["with Manager(box):", "with torch.no_grad(), Manager(box):", "for _ in [1, 2]:"]))
+    w.block(depth + 2, 1)
+    w.line(depth + 2, "return x + 1")
+    w.line(depth, f"x = {name}(x, out, n)")
+
+
+def write_recursion(w, depth):
+    name = w.name()
+    w.line(depth, f"def {name}(x, out, n):")
+    w.line(depth + 1, "if n <= 0: return x + 1")
+    w.block(depth + 1, 1)
+    w.line(depth + 1, f"return {name}(x, out, n - 1) * 2")
+    w.line(depth, f"x = {name}(x, out, {{k}})")
+
+
 COMPOUND = [write_if, write_for, write_while, write_with, write_swallow, write_try, write_call, write_closure]
 COMPOUND += [write_generator, write_comprehension, write_method]
+COMPOUND += [write_nonlocal, write_generator_that_is_left, write_return_in_with, write_recursion]
 
 
 def write(number):
