@@ -129,7 +129,6 @@ void Recorder::follow_frames(Op op, int oparg) {
   if (base < 0) {
     return;
   }
-  kept_frames_ = std::min(kept_frames_, static_cast<size_t>(base) + 1);
   int depth = static_cast<int>(position_.stack_top - py::stack_base(position_.frame));
   lowest_[base] = std::min(lowest_[base], depth - count_touched(op, oparg));
   switch (op) {
@@ -269,6 +268,10 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (depth_ == 1) {
     if (base_.empty()) {
       begin();
+    }
+    if (int base = base_index(position_.frame); base >= 0) {
+      // Those above it have returned. Known before anything can end the trace.
+      kept_frames_ = std::min(kept_frames_, static_cast<size_t>(base) + 1);
     }
     if (stop_ && number_ == stop_->number) {
       abort_ = stop_->reason;
@@ -505,6 +508,8 @@ void Recorder::record(Op op, int oparg) {
         note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kPOP_TOP:
+      return minds_being_dropped(peek(1)) ? abort(AbortReason::MustRun, "the end of a generator") : void();
     case Op::kRAISE_VARARGS:
     case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
     case Op::kPUSH_EXC_INFO:

@@ -235,6 +235,11 @@ class Recorder : public interp::Observer {
   // Raising an exception from outside writes to it: record/rules_exceptions.cpp.
   void record_raise(py::Op op, int oparg);
   void record_raised();
+  // A generator of the region's start stands inside a `try` or `with`: dropping it runs code. The objects of the start are
+  // kept until the trace is over, so that this must happen for real.
+  bool minds_being_dropped(PyObject* value) const;
+  // An exception is about to drop what frames hold.
+  void record_unwinding();
   void note_traceback(PyObject* exception);
   void note_context(PyObject* exception);
   // Reads through the graph what the trace itself did not write.

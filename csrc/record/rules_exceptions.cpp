@@ -1,6 +1,8 @@
 // Exceptions from outside that the trace raises: a break in a handler, and the exception goes on behind it. Raising one
 // writes to it: where it came through, and what was handled at the time.
+#include "py/code.h"
 #include "py/generator.h"
+#include "py/instance.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -20,6 +22,7 @@ void Recorder::note_context(PyObject* exception) {
 
 void Recorder::record_raise(Op op, int oparg) {
   place_ = place();  // the frame may be left without further notice
+  record_unwinding();
   PyObject* handled = py::topmost_handled_exception(position_.ts);
   bool again = op == Op::kRERAISE || oparg == 0;
   PyObject* exception = op == Op::kRERAISE ? peek(1) : oparg == 0 ? handled : peek(oparg);
@@ -41,8 +44,30 @@ void Recorder::record_raise(Op op, int oparg) {
   }
 }
 
+bool Recorder::minds_being_dropped(PyObject* value) const {
+  if (value == nullptr || !is_hanging(value)) {
+    return false;
+  }
+  auto* generator = reinterpret_cast<PyGenObject*>(value);
+  if (!py::is_resumable(generator) || py::is_just_created(generator)) {
+    return false;
+  }
+  py::GeneratorState state = py::generator_state(generator);
+  py::Handler handler;
+  return py::find_handler(reinterpret_cast<PyCodeObject*>(state.code), state.offset - 1, &handler);
+}
+
+void Recorder::record_unwinding() {
+  for (size_t i = 0; i < start_->frames().size() && !ended_; ++i) {
+    if (minds_being_dropped(reinterpret_cast<PyObject*>(start_->generator_of(i)))) {
+      abort(AbortReason::MustRun, "the end of a generator");
+    }
+  }
+}
+
 // C code raised it, or passed it on.
 void Recorder::record_raised() {
+  record_unwinding();
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (value != nullptr && PyExceptionInstance_Check(value) && graph_.is_outside(value)) {

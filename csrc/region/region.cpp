@@ -653,6 +653,7 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
     if (!result || next.frames.empty()) {
       return result;
     }
+    ALTERNATOR_CHECK(region->exit.kept_frames <= next.frames.size(), "frames that are kept are there");
     for (size_t i = 0; i < region->exit.kept_frames; ++i) {
       next.frames[i].object = std::move(state.frames[i].object);
     }

@@ -334,6 +334,51 @@ def generator_in_a_generator(x):
     return total
 
 
+@programs.add(3)  # its end runs code, there
+def generator_that_is_left_behind_a_break(x):
+    log = []
+
+    def generate(x):
+        try:
+            yield x + 1
+            yield x + 2
+        finally:
+            log.append("closed")
+
+    for value in generate(x):
+        x = x + value
+        stop()
+        x = x * 2
+        break
+    log.append("left")
+    return x + 1, log
+
+
+@programs.add(3)
+def generator_that_an_exception_leaves_behind_a_break(x):
+    log = []
+
+    def generate(x):
+        try:
+            yield x + 1
+            yield x + 2
+        finally:
+            log.append("closed")
+
+    def consume(x):
+        for value in generate(x):
+            x = x + value
+            stop()
+            x = x * 2
+            raise ValueError(len(log))
+
+    try:
+        consume(x)
+    except ValueError as error:
+        log.append("caught")
+        return x + 1, log, error.args
+
+
 @programs.add(2)
 def loop_over_a_tensor_condition(x):
     while (x < 20).any():
@@ -501,6 +546,16 @@ def exception_that_leaves(x):
 
 
 # ---- Other constructs ----------------------------------------------------------------------------------------------
+
+
+@programs.add(3)
+def break_right_behind_a_return(x):
+    def inner(x):
+        x = x + 1
+        stop()
+        return x.sum() > 0
+
+    return x * 2 if inner(x) else x * 3
 
 
 @programs.add(2)

@@ -140,3 +140,90 @@ def test_generation():
         for limit in (8, 14):
             assert torch.equal(compiled(model, ids, limit), generate(model, ids, limit))
     assert len(compiled.graphs) > 1
+
+
+def unrolled(x, turns):
+    for _ in range(turns):
+        x = x + 1
+    return x
+
+
+def unrolled_while(x, turns):
+    turn = 0
+    while turn < turns:
+        x = x + 1
+        turn += 1
+    return x
+
+
+def break_in_every_turn(x, turns):
+    for _ in range(turns):
+        x = x + 1
+        print(end="")
+        x = x * 0.5
+    return x
+
+
+def break_in_every_turn_of_a_while(x, turns):
+    turn = 0
+    while turn < turns:
+        x = x + 1
+        print(end="")
+        turn += 1
+    return x
+
+
+def number_of_every_turn(x, turns):
+    for _ in range(turns):
+        x = x * (x.sum().item() * 0) + x
+    return x
+
+
+def break_in_some_turns(x, turns):
+    for turn in range(turns):
+        x = x + 1
+        if turn % 100 == 0:
+            print(end="")
+    return x
+
+
+# The turns, and the most graphs: there are no more of them with more turns.
+LOOPS = {
+    unrolled: (2_000, 1),
+    unrolled_while: (2_000, 1),
+    break_in_every_turn: (10_000, 3),
+    break_in_every_turn_of_a_while: (10_000, 6),  # its number is relied on twice, and then no more
+    number_of_every_turn: (10_000, 6),
+    break_in_some_turns: (10_000, 9),  # given up: no region fits the next hundred turns
+}
+
+
+@pytest.mark.parametrize("fn", LOOPS, ids=lambda fn: fn.__name__)
+def test_long_loops(fn):
+    turns, most = LOOPS[fn]
+    compiled = Captured(fn)
+    x = torch.ones(2, 3)
+    expected = fn(x, turns)
+    counts = []
+    for _ in range(3):
+        assert torch.equal(compiled(x, turns), expected)
+        counts.append(len(compiled.graphs))
+    assert 0 < counts[0] <= most
+    assert counts[1] == counts[2] <= most + 1
+
+
+def test_a_trace_that_grows_too_long_ends_at_the_head_of_a_loop():
+    def program(x, turns):
+        n = 0
+        for turn in range(turns):
+            n = (n + turn) % 7
+            if turn % 1000 == 0:
+                x = x + n
+        return x
+
+    compiled = Captured(program)
+    x = torch.ones(2, 3)
+    for _ in range(2):
+        assert torch.equal(compiled(x, 50_000), program(x, 50_000))
+    assert any("LongTrace" in text for text in compiled.breaks)
+    assert len(compiled.graphs) <= 9
