@@ -39,6 +39,20 @@ def all_(iterable, /):
     return True
 
 
+def is_disjoint(self, other, /):
+    for item in other:  # noqa: SIM110
+        if item in self:
+            return False
+    return True
+
+
+def is_superset(self, other, /):
+    for item in other:  # noqa: SIM110
+        if item not in self:
+            return False
+    return True
+
+
 def sum_(iterable, /, start=0):
     if isinstance(start, (str, bytes, bytearray)):
         raise TypeError
@@ -299,10 +313,10 @@ STAND_INS = {
         **{
             function: make_gathering(function)
             for cls in (set, frozenset)
-            for function in map(
-                cls.__dict__.get, ["union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"]
-            )
+            for function in map(cls.__dict__.get, ["union", "intersection", "difference", "issubset"])
         },
+        **{cls.isdisjoint: is_disjoint for cls in (set, frozenset)},
+        **{cls.issuperset: is_superset for cls in (set, frozenset)},
         **{getattr(set, n): make_gathering(getattr(set, n)) for n in ("difference_update", "intersection_update")},
         set.update: add_all,
     },

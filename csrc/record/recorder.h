@@ -320,4 +320,8 @@ class Recorder : public interp::Observer {
 // Called once, before any trace. False with an exception set.
 bool prepare_rules();
 
+// Whether what a property, or a descriptor whose class is no builtin one, does is Python code: its part `accessor` (fget), or
+// its class's method (__get__).
+bool is_python_descriptor(PyObject* descriptor, const char* accessor, const char* method);
+
 }  // namespace alternator::record

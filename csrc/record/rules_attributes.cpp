@@ -38,6 +38,20 @@ bool is_one_of(PyObject* name, std::initializer_list<const char*> names) {
 
 }  // namespace
 
+bool is_python_descriptor(PyObject* descriptor, const char* accessor, const char* method) {
+  Ref<> name = steal(PyUnicode_InternFromString(method));
+  PyObject* found = name ? _PyType_Lookup(Py_TYPE(descriptor), name.get()) : nullptr;
+  if (found != nullptr && PyFunction_Check(found)) {
+    return true;
+  }
+  if (!PyType_IsSubtype(Py_TYPE(descriptor), &PyProperty_Type)) {
+    return found == nullptr;
+  }
+  Ref<> part = steal(PyObject_GetAttrString(descriptor, accessor));
+  PyErr_Clear();
+  return part && (part.get() == Py_None || PyFunction_Check(part.get()));
+}
+
 bool prepare_rules() {
   // Taken from a class made for the purpose, after a use: the first use may replace the slot by a faster one.
   Ref<> globals = steal(PyDict_New());
@@ -268,7 +282,9 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
     if (Py_TYPE(descriptor) != &PyProperty_Type && !PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE)) {
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);  // C code
     }
-    return;  // a property or a descriptor of the program: Python code
+    return is_python_descriptor(descriptor, "fget", "__get__")
+               ? void()
+               : abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
   }
   bool known = true;
   PyObject* own = py::own_attribute(object, name, &known);

@@ -89,7 +89,9 @@ void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, 
   bool data = descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr;
   bool heap = data && PyType_HasFeature(Py_TYPE(descriptor), Py_TPFLAGS_HEAPTYPE);
   if (data && (Py_TYPE(descriptor) == &PyProperty_Type || heap)) {
-    return note_class_value(type, name, descriptor);  // Python code
+    return is_python_descriptor(descriptor, deletes ? "fdel" : "fset", deletes ? "__delete__" : "__set__")
+               ? note_class_value(type, name, descriptor)
+               : abort(AbortReason::WriteOutside, of_type(object));
   }
   if (!graph_.is_outside(object) && !PyModule_Check(object)) {
     return source::sort_of(object) == Sort::Pinned && !PyFunction_Check(object)
@@ -172,6 +174,10 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
   }
   if (PyDict_Check(container)) {
     if (auto found = instance_dicts_.find(container); found != instance_dicts_.end() && PyUnicode_CheckExact(key)) {
+      PyObject* descriptor = _PyType_Lookup(Py_TYPE(found->second), key);
+      if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr) {
+        return abort(AbortReason::WriteOutside, "the dict of an object, behind a descriptor's back");
+      }
       // The dict of an instance: the same place as the attribute.
       record_write(PlaceKind::Attribute, found->second, key);
       if (!ended_ && deletes && !journal_.note_deletion(found->second, key)) {

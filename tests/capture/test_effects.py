@@ -429,3 +429,58 @@ def test_generators_that_die_with_the_function(leave):
         done.clear()
         compiled(torch.ones(2))
         assert done == expected
+
+
+def test_a_descriptor_that_writes_to_the_dict_itself():
+    class Field:
+        def __set__(self, owner, value):
+            owner.__dict__["field"] += value * 2
+
+    class Owner:
+        field = Field()
+
+        def __init__(self):
+            self.__dict__["field"] = 0
+
+    def program(x, owner):
+        owner.field = 10
+        return x + owner.field
+
+    compiled, eager = Owner(), Owner()
+    captured = Captured(program)
+    for _ in range(3):
+        assert torch.equal(captured(X, compiled), program(X, eager))
+        assert vars(compiled) == vars(eager)
+
+
+def test_properties_in_c():
+    """Properties of classes that C++ code made, whose getters are no Python functions."""
+    Info = torch._C._dynamo.guards.GuardDebugInfo
+
+    def program(x, info):
+        return x.cos() if info.result else x.sin()
+
+    captured = Captured(program)
+    for result in (True, False, True):
+        info = Info(result, ["a"], 0)
+        assert torch.equal(captured(X, info), program(X, info))
+
+
+@pytest.mark.parametrize("name", ["isdisjoint", "issuperset", "issubset", "union"])
+def test_how_much_of_a_generator_sets_take(name):
+    taken = []
+
+    def items():
+        for i in (2, 1, 3, 4):
+            taken.append(i)
+            yield i
+
+    def program(x):
+        return x + len(taken), getattr({2, 3, 4}, name)(items())
+
+    captured = Captured(program)
+    for _ in range(2):
+        taken.clear()
+        expected = program(X)[1], taken[:]
+        taken.clear()
+        assert (captured(X)[1], taken) == expected

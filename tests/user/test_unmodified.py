@@ -1,0 +1,54 @@
+"""Unmodified programs print under `python -m alternator run` what they print eagerly."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.capture
+
+TRAINING = """
+import torch
+torch.manual_seed(0)
+layers = torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 1)
+model = torch.nn.Sequential(*layers)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+
+@torch.compile(backend="aot_eager")
+def loss_of(x, y):
+    return torch.nn.functional.mse_loss(model(x), y)
+
+for step in range(5):
+    x = torch.randn(4, 8)
+    loss = loss_of(x, x.sum(1, keepdim=True))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    scheduler.step()
+    print(step, loss.item(), scheduler.get_last_lr())
+"""
+
+GENERATION = """
+import torch, transformers
+torch.manual_seed(0)
+config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=32, vocab_size=100, n_positions=64, eos_token_id=None)
+model = transformers.GPT2LMHeadModel(config).eval()
+model.forward = torch.compile(model.forward, backend="eager")
+ids = torch.randint(0, 100, (1, 5))
+print(model.generate(ids, max_new_tokens=4, do_sample=False, pad_token_id=0).tolist())
+"""
+
+
+@pytest.mark.parametrize("program", [TRAINING, pytest.param(GENERATION, marks=pytest.mark.full)])
+def test_same_output(tmp_path, program):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(program) + "\nimport sys; print('ran', file=sys.stderr)\n")
+    eagerly = os.environ | {"TORCHDYNAMO_DISABLE": "1"}
+    expected = subprocess.run([sys.executable, "-P", str(script)], capture_output=True, text=True, env=eagerly)
+    command = [sys.executable, "-P", "-m", "alternator", "run", str(script)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
+    assert "runs eagerly" not in found.stderr
