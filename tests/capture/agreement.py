@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 import traceback
 import warnings
 from unittest import mock
@@ -55,7 +54,7 @@ class Captured:
         self.graphs = []
         self.said = []
         self.breaks = []
-        with mock.patch.object(compiling, "capture", functools.partial(compiling.capture, report=self.hear)):
+        with mock.patch.object(compiling, "report", self.hear):
             self.fn = alternator.compile(fn, backend=self.keep, **options)
 
     def hear(self, kind, text, say=compiling.report):
