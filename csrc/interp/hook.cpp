@@ -1,8 +1,8 @@
 #include "interp/hook.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
+#include <exception>
 #include <utility>
 
 #include "interp/evaluate.h"
@@ -61,8 +61,10 @@ PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   }
   try {
     return taken ? std::exchange(mode.taker, nullptr)->take(ts, frame) : run(ts, frame, throwflag);
-  } catch (abi::__forced_unwind&) {
-    // CPython ends a daemon thread together with the process. It has no GIL: whatever it would take down stays.
+  } catch (const std::exception&) {
+    std::terminate();  // a bug
+  } catch (...) {
+    // CPython ends a daemon thread together with the process: it is unwound, without the GIL. Whatever is left stays.
     while (true) {
       pause();
     }

@@ -308,6 +308,7 @@ GROWTH = {"captures": (3, 12000), "functions": (3, 12000), "threads": (6, 30000)
 SHARES = {"captures": 5, "functions": 2, "threads": 2, "calls": 100}
 
 
+@pytest.mark.no_asan  # memory is not CPython's then
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize("measurement", GROWTH)
 def test_nothing_grows(measurement, whole):

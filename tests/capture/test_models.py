@@ -10,7 +10,7 @@ import alternator
 from alternator.compiling import find_backend
 from capture.agreement import same
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.no_asan]  # large models: hours
 
 
 def small_net():
