@@ -94,7 +94,7 @@ void empty_generators(const interp::StackState& state) {
 }  // namespace
 
 bool Captured::all_native = false;
-long long Captured::captured_regions = 0;
+long long Captured::regions_without_graph = 0;
 
 PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   PyObject* code = code_of(function);
@@ -279,7 +279,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
       last_miss_ = explain(*region, failed, slots.data());
     } else if (fits_storages(*region)) {
       point.regions.push_back(region);
-      ++captured_regions;
+      regions_without_graph += !region->graph;
       return region;
     }
   }
