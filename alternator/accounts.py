@@ -21,6 +21,7 @@ from alternator.stances import stance
 # TORCH_LOGS=graph_breaks,recompiles
 break_log = torch._logging.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
 recompile_log = torch._logging.getArtifactLogger("torch._dynamo.guards", "recompiles")
+SIZES = re.compile(r"`L\['(.*)'\]` had sizes \[([\d, ]+)\], has now \[([\d, ]+)\]")
 PLACE = re.compile(r"\(at (.*):(\d+) in (.*?);")
 
 
@@ -105,7 +106,7 @@ class Account:
     def tell_of_failure(self, text):
         hook = (self.context.hooks or {}).get("guard_fail_fn")
         if hook is not None:
-            hook(GuardFail(text, self.code))
+            hook(GuardFail(phrase_failure(text), self.code))
 
 
 class GuardLine(str):
@@ -123,6 +124,20 @@ def find_code(fn):
         fn = fn.__func__
     call = type(fn).__call__
     return getattr(fn, "__code__", None) or getattr(call, "__code__", None) or find_code.__code__
+
+
+def phrase_failure(text):
+    """Put TorchDynamo's words for a tensor of another size in front of ours: programs look for them."""
+    found = SIZES.fullmatch(text)
+    if found is None:
+        return text
+    before, now = (list(map(int, sizes.split(", "))) for sizes in found.group(2, 3))
+    if len(before) != len(now):
+        return f"tensor '{found[1]}' rank mismatch. expected {len(before)}, actual {len(now)} ({text})"
+    for i, (old, new) in enumerate(zip(before, now, strict=True)):
+        if old != new:
+            return f"tensor '{found[1]}' size mismatch at index {i}. expected {old}, actual {new} ({text})"
+    return text
 
 
 def find_stack(text):

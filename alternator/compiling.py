@@ -133,7 +133,9 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     prepare()
 
     def finish(tracer):
+        global _graphs
         module, examples = tracer.make_graph()
+        _graphs += 1
         if on_graph is not None:
             on_graph(module)
         run = call_backend(backend, module, examples)
@@ -223,4 +225,4 @@ def reset():
 
 def frames_translated() -> int:
     """Tell how many stretches of programs were captured since the process started, also those without tensors."""
-    return _capture.count_regions()
+    return _graphs + _capture.count_regions_without_graph()

@@ -152,7 +152,7 @@ void announce_death() {
 }  // namespace
 
 bool Captured::all_native = false;
-long long Captured::captured_regions = 0;
+long long Captured::regions_without_graph = 0;
 
 int Region::traverse(visitproc visit, void* arg) const {
   Py_VISIT(graph.get());
@@ -394,7 +394,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
       last_miss_ = explain(*region, failed, slots.data());
     } else if (fits_storages(*region)) {
       point.regions.push_back(region);
-      ++captured_regions;
+      regions_without_graph += !region->graph;
       return region;
     }
   }

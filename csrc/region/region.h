@@ -96,8 +96,8 @@ class Captured {
 
   // While true, compiled functions are called natively.
   static bool all_native;
-  // Regions that were captured since the process started.
-  static long long captured_regions;
+  // Regions with nothing to compute that were captured since the process started.
+  static long long regions_without_graph;
 
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;

@@ -157,6 +157,7 @@ def test_hooks():
     compiled(X[:1])
     assert len(failures) == 1
     assert "had sizes [2, 3], has now [1, 3]" in failures[0].reason
+    assert failures[0].reason.startswith("tensor 'x' size mismatch at index 0. expected 2, actual 1")
     assert failures[0].orig_code is sine.__code__
 
 
