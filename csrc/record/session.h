@@ -33,6 +33,8 @@ class Session {
   const std::vector<int>& inputs() const { return inputs_; }
   // Which of the inputs share memory, if the graph changes any of them; empty if not.
   const std::vector<int>& storages() const { return storages_; }
+  // The graph may run a second time when it failed in the middle: it changes nothing and draws no random numbers.
+  bool is_repeatable() const { return repeatable_; }
   guard::GuardList take_guards() { return recorder_.graph().take(); }
 
   // For the tracer: watches the metadata of a tensor from outside. Its name; null if it has no source.
@@ -58,6 +60,7 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  bool repeatable_ = false;
 };
 
 // The function mode's type, added to the module. False with an exception set.

@@ -187,6 +187,7 @@ class Captured::Call : public interp::FrameTaker {
   PyObject* take(py::ThreadState* ts, py::Frame* frame) override { return owner_->take(this, ts, frame); }
 
   Inspection inspecting;          // its frame is not to be run
+  bool failed = false;            // the graph of the region that fitted: the call runs for real
   bool looked = false;            // for a region that fits its arguments:
   std::shared_ptr<Region> found;  // this one, or none
 
@@ -206,6 +207,9 @@ PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t 
   if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) &&
       answer(&call, reinterpret_cast<PyFunctionObject*>(function), arguments, &result)) {
     return result.release();
+  }
+  if (call.failed) {
+    return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }
   return make(&call, function, arguments, nargsf, kwnames);
 }
@@ -490,6 +494,7 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->exit_nodes = exits::number_nodes(&region->exit);
   region->inputs = session.inputs();
   region->storages = session.storages();
+  region->repeatable = session.is_repeatable();
   region->guards = session.take_guards();
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
@@ -510,7 +515,8 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
 namespace {
 
 // Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
-// exception set.
+// exception set. Null without one: the graph failed and did no harm; the program is to run for real from the region's
+// start, where it does what it does before the exception, and raises it in its own lines.
 Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
   Ref<> outputs;
@@ -522,6 +528,9 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
       PyErr_Fetch(&type, &value, &traceback);
       region.state.restore();
       PyErr_Restore(type, value, traceback);
+      if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+      }
       return nullptr;
     }
   }
@@ -569,6 +578,10 @@ bool Captured::answer(Call* call, PyFunctionObject* function, PyObject* const* a
     return false;
   }
   *result = run_region(*region, slots.data(), nullptr);
+  if (!*result && !PyErr_Occurred()) {
+    call->failed = true;
+    return false;
+  }
   return true;
 }
 
@@ -591,7 +604,8 @@ PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
     region = find(point, slots.data());
   }
   if (region != nullptr && region->exit.frames.empty()) {
-    return run_region(*region, slots.data(), nullptr).release();
+    Ref<> result = run_region(*region, slots.data(), nullptr);
+    return result || PyErr_Occurred() ? result.release() : py::run_in_default_loop(ts, frame, 0);
   }
   interp::StackState state = state_of_entry(ts, frame);
   if (region == nullptr && point.conduct == Conduct::Capture) {
@@ -606,6 +620,9 @@ PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
   if (region != nullptr) {
     interp::StackState next;
     Ref<> result = run_region(*region, slots.data(), &next);
+    if (!result && !PyErr_Occurred()) {
+      return py::run_in_default_loop(ts, frame, 0);
+    }
     if (!result || next.frames.empty()) {
       return result.release();
     }
@@ -650,6 +667,10 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
     dull = false;
     interp::StackState next;
     Ref<> result = run_region(*region, slots.data(), &next);
+    if (!result && !PyErr_Occurred()) {
+      interp::Interpreting interpreting;
+      return interp::recreate(std::move(state));
+    }
     if (!result || next.frames.empty()) {
       return result;
     }

@@ -29,6 +29,10 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 // The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
 PyObject* grad_of(PyObject* tensor);
 
+// How many operators ran on fakes in this thread so far whose second run would not be the first: those that draw random
+// numbers, and those that do not come with torch and may do anything.
+uint64_t count_unrepeatable();
+
 // Whether something of torch's is on in this thread that is to see every call: a function mode (a default device is none
 // in this sense) or dispatch mode, the
 // tracer of torch.jit, a transform of torch.func, hooks for the tensors that autograd saves (torch.utils.checkpoint counts

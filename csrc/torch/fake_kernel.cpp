@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "torch/facts.h"
 #include "torch/operator_info.h"
 #include "torch/shadow.h"
 
@@ -182,9 +183,12 @@ Plan make_plan(const c10::OperatorHandle& op, const OperatorInfo& info, c10::Arr
 // torch.tensor() hands its freshly made real tensor over with this operator; here it becomes a fake.
 bool is_lift(const OperatorInfo& info) { return info.name.starts_with("aten::lift"); }
 
+thread_local uint64_t unrepeatable = 0;
+
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
+  unrepeatable += !info.repeatable;
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
   switch (info.route) {
@@ -237,5 +241,7 @@ std::vector<std::string> take_differences() {
   std::lock_guard lock(differences_mutex);
   return std::exchange(differences, {});
 }
+
+uint64_t count_unrepeatable() { return unrepeatable; }
 
 }  // namespace alternator::tensor
