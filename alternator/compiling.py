@@ -24,6 +24,7 @@ IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
 
 _captured = weakref.WeakSet()
 _captured_lock = threading.RLock()
+_graphs = 0
 
 
 @functools.cache

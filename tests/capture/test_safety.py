@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import alternator
-from capture.agreement import Captured, same
+from capture.agreement import Captured, outcome, same
 
 pytestmark = pytest.mark.capture
 
@@ -189,3 +189,52 @@ def test_a_backend_that_gives_something_else(outputs):
     compiled = alternator.compile(lambda x: x + 1, backend=lambda module, examples: lambda *inputs: given)
     with pytest.raises(TypeError, match="the backend's function gave"):
         compiled(X)
+
+
+def select_too_far(x, i, log):
+    y = x + 1
+    log.append("before")
+    z = y[i]
+    log.append("after")
+    return z
+
+
+def select_behind_a_break(x, i, log):
+    y = x + 1
+    print(end="")
+    log.append("before")
+    return y[i]
+
+
+@pytest.mark.parametrize("program", [select_too_far, select_behind_a_break])
+def test_a_graph_that_fails_leaves_what_the_program_does_before_the_exception(program):
+    compiled = Captured(program)
+    for index in (1, 7, 1):  # the values of tensors are not guarded
+        logs = [], []
+        found, expected = (
+            outcome(fn, (torch.ones(3), torch.tensor([index]), log), __file__)[0]
+            for fn, log in zip((compiled, program), logs)
+        )
+        assert same(found, expected)
+        assert logs[0] == logs[1]
+    assert compiled.said == []
+
+
+def test_a_graph_that_fails_is_not_repeated_if_it_draws_or_changes():
+    def draws(x, i):
+        return torch.rand(2), x[i]
+
+    def changes(x, i):
+        x.add_(1)
+        return x[i]
+
+    for fn in (draws, changes):
+        compiled = Captured(fn)
+        x = torch.zeros(2)
+        compiled(x.clone(), torch.tensor([0]))
+        torch.manual_seed(0)
+        state = torch.get_rng_state()
+        with pytest.raises(IndexError):
+            compiled(x, torch.tensor([5]))
+        assert torch.equal(x, torch.ones(2) if fn is changes else torch.zeros(2))
+        torch.set_rng_state(state)
