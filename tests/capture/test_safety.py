@@ -163,11 +163,12 @@ def program(x):
 
 alternator.compile(program, backend="eager")(torch.ones(2))
 """,
-    # .. are run by us.
+    # .. are run by us. (A thread that is inside torch then aborts the process without us as well.)
     "running": """
 def program(x):
+    n = 0
     while True:
-        x = x + 1
+        n = n + 1
         time.sleep(0.001)
 
 threading.Thread(target=alternator.compile(program, backend="eager"), args=(torch.ones(2),), daemon=True).start()
