@@ -21,7 +21,7 @@ from alternator.stances import stance
 # TORCH_LOGS=graph_breaks,recompiles
 break_log = torch._logging.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
 recompile_log = torch._logging.getArtifactLogger("torch._dynamo.guards", "recompiles")
-SIZES = re.compile(r"`L\['(.*)'\]` had sizes \[([\d, ]+)\], has now \[([\d, ]+)\]")
+SIZES = re.compile(r"`(.*)` had sizes \[([\d, ]+)\], has now \[([\d, ]+)\]")
 PLACE = re.compile(r"\(at (.*):(\d+) in (.*?);")
 
 

@@ -15,7 +15,7 @@ import torch
 import torch._dynamo
 import torch._higher_order_ops.wrap
 from torch._dynamo import comptime as theirs
-from torch._dynamo import decorators
+from torch._dynamo import decorators, mutation_guard
 from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
@@ -178,7 +178,8 @@ def install():
     ):
         substitute(question, return_true)
     substitute(torch._higher_order_ops.wrap.wrap, call_inside)
-    for marker in (decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames):
+    tag = mutation_guard.GenerationTracker.tag.__func__  # TorchDynamo's own book-keeping, for each new module
+    for marker in (decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames, tag):
         substitute(marker, return_nothing)
     for scope in (
         decorators.patch_dynamo_config,

@@ -51,6 +51,8 @@ def test_recreated_once(name):
         replay = Replay(start=point, every=0)
         replayed = record(program, run=run_replayed(replay))
         assert replayed == native, f"at {point}:\n" + describe_difference(native, replayed, ("native", "replayed"))
+        if replay.instructions <= point:
+            continue  # modules that load lazily take fewer instructions to look at the next time
         assert replay.recreated + len(replay.refused) == 1, (
             f"at {point}: {replay.recreated} re-creations, refused {replay.refused}"
         )
