@@ -341,4 +341,4 @@ STAND_INS = {
 
 
 def make_table():
-    return {**STAND_INS, "operator": make_operators()}
+    return {**STAND_INS, "always": STAND_INS["always"] | make_operators()}

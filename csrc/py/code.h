@@ -68,6 +68,20 @@ class CodeAttachment {
   Py_ssize_t index_ = PY_SSIZE_T_MAX;
 };
 
+// An instruction that begins at `from`, with the EXTENDED_ARGs in front of it; `at` is its own unit.
+struct Instruction {
+  explicit Instruction(const CodeUnit* from) : at(from), oparg(oparg_of(*from)) {
+    while (canonical(*at) == Op::kEXTENDED_ARG) {
+      oparg = oparg << 8 | oparg_of(*++at);
+    }
+    op = canonical(*at);
+  }
+
+  const CodeUnit* at;
+  int oparg;
+  Op op;
+};
+
 // The whole oparg of the instruction at `offset`, with the EXTENDED_ARGs in front of it.
 int full_oparg(PyCodeObject* code, int offset);
 // Whether a call that is in progress stands at an instruction of this kind, which has no caches. A CALL stands at the last

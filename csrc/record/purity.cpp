@@ -67,11 +67,20 @@ bool is_of_real_module(PyObject* function) {
 
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 
+namespace {
+
+// The later row counts. The callable lives as long as the table: its address is the key.
+void enter(PyObject* callable, Purity purity) {
+  Py_INCREF(callable);
+  table.insert_or_assign(key_of(callable), purity);
+}
+
+}  // namespace
+
 bool add_purity(const char* row, PyObject* callable) {
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
     if (std::strcmp(kNames[i], row) == 0) {
-      Py_INCREF(callable);  // lives as long as the table: its address is the key
-      table.insert_or_assign(key_of(callable), static_cast<Purity>(i));
+      enter(callable, static_cast<Purity>(i));
       return true;
     }
   }
@@ -89,9 +98,7 @@ bool fill_purity_table(PyObject* rows) {
     }
     Ref<> list = steal(PySequence_List(callables));
     for (Py_ssize_t j = 0; list && j < PyList_GET_SIZE(list.get()); ++j) {
-      PyObject* callable = PyList_GET_ITEM(list.get(), j);
-      Py_INCREF(callable);  // lives as long as the table: its address is the key
-      table.insert_or_assign(key_of(callable), static_cast<Purity>(i));  // the later row counts
+      enter(PyList_GET_ITEM(list.get(), j), static_cast<Purity>(i));
     }
     if (!list) {
       return false;

@@ -288,12 +288,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;
   }
-  const py::CodeUnit* at = position.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
-  Op op = py::canonical(*at);
+  auto [at, oparg, op] = py::Instruction(position.instruction);
   if (op == Op::kKW_NAMES) {
     oparg = py::oparg_of(at[1]);  // of the PRECALL behind it: the count of arguments
   }

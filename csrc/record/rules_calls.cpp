@@ -391,13 +391,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
 
 // The names that the KW_NAMES in front of a call gives to its last arguments.
 PyObject* Recorder::call_names() const {
-  const py::CodeUnit* at = position_.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
-  bool named = py::canonical(*at) == py::Op::kKW_NAMES;
-  return named ? PyTuple_GET_ITEM(position_.frame->f_code->co_consts, oparg) : nullptr;
+  py::Instruction instruction(position_.instruction);
+  bool named = instruction.op == py::Op::kKW_NAMES;
+  return named ? PyTuple_GET_ITEM(position_.frame->f_code->co_consts, instruction.oparg) : nullptr;
 }
 
 void Recorder::record_vector_call(PyObject** callable, Py_ssize_t count) {

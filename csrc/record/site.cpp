@@ -78,13 +78,9 @@ Ref<> pack_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
 }  // namespace
 
 Ref<> Recorder::describe_call(PyObject* function) const {
-  const py::CodeUnit* at = position_.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
+  auto [at, oparg, op] = py::Instruction(position_.instruction);
   PyObject* self;
-  switch (py::canonical(*at)) {
+  switch (op) {
     case Op::kBINARY_OP: {
       int number = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
       // `0 += x` changes nothing in place.
@@ -102,9 +98,8 @@ Ref<> Recorder::describe_call(PyObject* function) const {
     case Op::kUNPACK_EX: return steal(PyTuple_Pack(3, Py_Ellipsis, Py_None, Py_None));
     case Op::kCALL:
     case Op::kKW_NAMES: {
-      bool named = py::canonical(*at) == Op::kKW_NAMES;
-      PyObject* names = named ? PyTuple_GET_ITEM(position_.frame->f_code->co_consts, oparg) : nullptr;
-      Py_ssize_t count = named ? py::oparg_of(at[1]) : oparg;
+      PyObject* names = call_names();
+      Py_ssize_t count = names != nullptr ? py::oparg_of(at[1]) : oparg;
       PyObject* const* arguments = position_.stack_top - count;
       bool has_self = arguments[-2] != nullptr;
       if (!is_call_of(has_self ? arguments[-2] : arguments[-1], function, &self)) {

@@ -40,8 +40,7 @@ bool is_seen_when_called(PyObject* callable) {
 bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
   switch (when) {
     case When::Always:
-    case When::Instance:
-    case When::Operator: return true;
+    case When::Instance: return true;
     case When::Two: return positional == 2;
     case When::Pairs: return positional > 0 && !PyDict_Check(arguments[positional - 1]);
     case When::Iterator:
