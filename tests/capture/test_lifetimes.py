@@ -13,7 +13,7 @@ import torch
 import alternator
 
 X = torch.arange(3.0)
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("collect_quickly")]
 
 # What a user's module may hold. It is run anew for each test, and must be gone afterwards.
 WORLD = """
@@ -85,15 +85,6 @@ WATCHED = (
     *("Mode", "Base", "Model", "Point", "Result", "Pair", "Failure", "OFFSET", "add_offset"),
     *("model", "closure", "counter", "weight", "bias", "point"),
 )
-
-
-@pytest.fixture(autouse=True)
-def collect_quickly():
-    """Let a collection look at the test's own objects only."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 class World:

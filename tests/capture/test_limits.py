@@ -11,16 +11,7 @@ from torch._dynamo.exc import FailOnRecompileLimitHit
 import alternator
 
 X = torch.arange(3.0)
-pytestmark = pytest.mark.capture
-
-
-@pytest.fixture(autouse=True)
-def collect_quickly():
-    """Let a collection look at the test's own objects only."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("collect_quickly")]
 
 
 def multiply(x, n):

@@ -6,17 +6,8 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter, EagerAndRecordGraphs
 
-import alternator
-
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("take_over")]
 X = torch.arange(6.0).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def take_over():
-    with alternator.installed():
-        torch._dynamo.reset()
-        yield
 
 
 def captured(fn, *args, **options):

@@ -14,16 +14,8 @@ from torch._dynamo.utils import counters
 
 import alternator
 
-pytestmark = pytest.mark.capture
+pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("take_over")]
 X = torch.arange(6.0).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def take_over():
-    with alternator.installed():
-        torch._dynamo.reset()
-        counters.clear()
-        yield
 
 
 @contextlib.contextmanager
