@@ -33,14 +33,14 @@ import alternator
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import cases
+import _cases as cases
 
 clock = time.thread_time
 GROWTH = (12, 24, 48, 96)
 
 
 class NoOp:
-    """A backend whose graph runs once and from then on gives what it gave: what is left is the engine's own work."""
+    """A backend that keeps the first outputs, and counts."""
 
     def __init__(self):
         self.graphs = 0
@@ -49,15 +49,7 @@ class NoOp:
     def __call__(self, module, examples):
         self.graphs += 1
         self.operations += sum(node.op.startswith("call_") for node in module.graph.nodes)
-        outputs = None
-
-        def run(*inputs):
-            nonlocal outputs
-            if outputs is None:
-                outputs = module.forward(*inputs)
-            return outputs
-
-        return run
+        return cases.keep_first(module, examples)
 
 
 def find_engine(name):
