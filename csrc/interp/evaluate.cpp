@@ -276,7 +276,7 @@ error:
     PyErr_SetString(PyExc_SystemError, "error return without exception set");
   }
   if constexpr (kObserved) {
-    if (observer->on_exception() == Verdict::Abandon) {
+    if (observer->on_exception({ts, m.frame, entry, m.next - 1, m.sp}) == Verdict::Abandon) {
       --m.next;  // it stands in its instruction
       goto abandon;
     }

@@ -30,7 +30,7 @@ class Observer {
   virtual void leave() = 0;
   virtual Verdict before_instruction(const Position& position) = 0;
   // An exception is set, and the run is about to look for its handler. Go or Abandon.
-  virtual Verdict on_exception() { return Verdict::Go; }
+  virtual Verdict on_exception(const Position&) { return Verdict::Go; }
   // The run has been given up: frames that finalisers of its objects would run are not run at all.
   virtual bool discards() const { return false; }
   // No signal handler and no other thread gets a turn while this run lasts.

@@ -33,6 +33,29 @@ inline PyObject* own_attribute(PyObject* object, PyObject* name, bool* known) {
   return _PyDict_GetItem_KnownHash(dict, name, string_hash(name));
 }
 
+// Visits the values of the attributes that the instance itself holds, borrowed, some of them null.
+template <class Visit>
+void visit_attributes(PyObject* object, Visit visit) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* dict = nullptr;
+  if (has_managed_dict(type)) {
+    if (PyObject** values = inline_values(object)) {
+      for (Py_ssize_t i = 0; i < shared_keys(type)->dk_nentries; ++i) {
+        visit(values[i]);
+      }
+      return;
+    }
+    dict = managed_dict(object);
+  } else if (type->tp_dictoffset > 0) {
+    dict = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset);
+  }
+  Py_ssize_t position = 0;
+  PyObject* value;
+  while (dict != nullptr && PyDict_Next(dict, &position, nullptr, &value)) {
+    visit(value);
+  }
+}
+
 // The attributes that the instance itself holds, in their order: a list of (name, value). Null with an exception set.
 Ref<> own_attributes(PyObject* object);
 

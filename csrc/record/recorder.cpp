@@ -6,6 +6,7 @@
 
 #include "py/frame.h"
 #include "py/generator.h"
+#include "py/instance.h"
 #include "py/iterator.h"
 #include "py/members.h"
 #include "py/opcode.h"
@@ -79,8 +80,7 @@ void Recorder::begin() {
 }
 
 // The first instruction of a generator that hung on the frames.
-void Recorder::begin_generator() {
-  int base = base_index(position_.frame);
+void Recorder::begin_generator(int base) {
   if (base < 0 || begun_[base]) {
     return;
   }
@@ -89,8 +89,18 @@ void Recorder::begin_generator() {
   for (int slot = slots.stack; slot < slots.end; ++slot) {
     read_slot(slot);
   }
-  read_slot(slots.function);
-  read_slot(slots.function + 2);
+  for (int part = 0; part < 3; ++part) {
+    read_slot(slots.function + part);
+  }
+}
+
+void Recorder::begin_hanging(PyObject* generator) {
+  begin_generator(start_->frame_of(generator));
+  for (PyObject* value : py::generator_state(reinterpret_cast<PyGenObject*>(generator)).stack) {
+    if (value != nullptr && is_hanging(value)) {
+      begin_hanging(value);
+    }
+  }
 }
 
 int Recorder::base_index(const py::Frame* frame) const {
@@ -113,7 +123,7 @@ void Recorder::read_slot(int slot) {
 }
 
 void Recorder::read_base_local(int index) {
-  int base = depth_ == 1 ? base_index(position_.frame) : -1;
+  int base = base_index(position_.frame);
   if (base < 0) {
     return;
   }
@@ -265,11 +275,12 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   opaque_ = false;
   deciding_ = true;
+  if (base_.empty()) {
+    begin();
+  }
+  int base = base_index(position_.frame);
   if (depth_ == 1) {
-    if (base_.empty()) {
-      begin();
-    }
-    if (int base = base_index(position_.frame); base >= 0) {
+    if (base >= 0) {
       // Those above it have returned. Known before anything can end the trace.
       kept_frames_ = std::min(kept_frames_, static_cast<size_t>(base) + 1);
     }
@@ -280,11 +291,11 @@ Verdict Recorder::before_instruction(const Position& position) {
       return Verdict::Abandon;
     }
     ++number_;
-    begin_generator();
   } else if (++nested_ > kLongTrace) {
     abort(AbortReason::LongTrace, "inside a builtin function; maybe an infinite generator");
     return Verdict::Abandon;
   }
+  begin_generator(base);
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;
   }
@@ -309,7 +320,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     if (!ended_) {
       record(op, oparg);
     }
-    if (!ended_ && depth_ == 1) {
+    if (!ended_) {
       follow_frames(op, oparg);
     }
   }
@@ -318,7 +329,7 @@ Verdict Recorder::before_instruction(const Position& position) {
 }
 
 // A lack of memory or stack is no part of the program: another run of it may have enough.
-Verdict Recorder::on_exception() {
+Verdict Recorder::on_exception(const Position& position) {
   show_mode();
   place_ = place();  // frames that it leaves are gone
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
@@ -330,7 +341,7 @@ Verdict Recorder::on_exception() {
     abort(AbortReason::TorchException, "");  // on fakes: what it is for real is not known
   }
   if (!ended_) {
-    record_raised();
+    record_raised(position);
   }
   return ended_ ? Verdict::Abandon : Verdict::Go;
 }

@@ -66,7 +66,7 @@ class Recorder : public interp::Observer {
   void enter(py::Frame* entry) override;
   void leave() override;
   interp::Verdict before_instruction(const interp::Position& position) override;
-  interp::Verdict on_exception() override;
+  interp::Verdict on_exception(const interp::Position& position) override;
   bool discards() const override { return ended_; }
   bool defers_pending_work() const override { return true; }
 
@@ -77,6 +77,7 @@ class Recorder : public interp::Observer {
   // What the function returned; null unless it came to its end.
   PyObject* result() const { return result_.get(); }
   // Why it did not.
+  const interp::Position& position() const { return position_; }
   const std::optional<Abort>& aborted() const { return abort_; }
   // The frames in front of the instruction that could not be captured; null if the trace is to be made again with
   // stop_again().
@@ -124,12 +125,12 @@ class Recorder : public interp::Observer {
  private:
   void begin();
   void end();
-  void begin_generator();
+  void begin_generator(int base);
+  // C code is about to resume or close it, and with it those that it waits for.
+  void begin_hanging(PyObject* generator);
   void note_generator();
   // A generator of the region's start, which the loop can resume.
-  bool is_hanging(PyObject* value) const {
-    return PyGen_CheckExact(value) && start_->frame_of(value) >= 0 && depth_ == 1;
-  }
+  bool is_hanging(PyObject* value) const { return PyGen_CheckExact(value) && start_->frame_of(value) >= 0; }
   void follow_frames(py::Op op, int oparg);
   // The value of a slot is relied on.
   void read_slot(int slot);
@@ -234,12 +235,12 @@ class Recorder : public interp::Observer {
   void record_missing(PyObject* dict, PyObject* key);
   // Raising an exception from outside writes to it: record/rules_exceptions.cpp.
   void record_raise(py::Op op, int oparg);
-  void record_raised();
+  void record_raised(const interp::Position& position);
   // A generator of the region's start stands inside a `try` or `with`: dropping it runs code. The objects of the start are
   // kept until the trace is over, so that this must happen for real.
   bool minds_being_dropped(PyObject* value) const;
   // An exception is about to drop what frames hold.
-  void record_unwinding();
+  void record_unwinding(const interp::Position& position);
   void note_traceback(PyObject* exception);
   void note_context(PyObject* exception);
   // Reads through the graph what the trace itself did not write.

@@ -355,6 +355,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return record_container_write(first,
                                     purity == Purity::Append && !py::has_limit(first) ? Reach::Nothing : Reach::Whole);
     case Purity::Own:
+      if (first != nullptr && is_hanging(first)) {
+        return begin_hanging(first);
+      }
       return first != nullptr && graph_.is_outside(first)
                  ? abort(AbortReason::WriteOutside, describe_callable(callable))
                  : void();

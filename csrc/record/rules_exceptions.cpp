@@ -22,7 +22,7 @@ void Recorder::note_context(PyObject* exception) {
 
 void Recorder::record_raise(Op op, int oparg) {
   place_ = place();  // the frame may be left without further notice
-  record_unwinding();
+  record_unwinding(position_);
   PyObject* handled = py::topmost_handled_exception(position_.ts);
   bool again = op == Op::kRERAISE || oparg == 0;
   PyObject* exception = op == Op::kRERAISE ? peek(1) : oparg == 0 ? handled : peek(oparg);
@@ -57,17 +57,27 @@ bool Recorder::minds_being_dropped(PyObject* value) const {
   return py::find_handler(reinterpret_cast<PyCodeObject*>(state.code), state.offset - 1, &handler);
 }
 
-void Recorder::record_unwinding() {
-  for (size_t i = 0; i < start_->frames().size() && !ended_; ++i) {
-    if (minds_being_dropped(reinterpret_cast<PyObject*>(start_->generator_of(i)))) {
-      abort(AbortReason::MustRun, "the end of a generator");
-    }
+// A frame without a handler for it drops its whole stack; its caller is asked when the exception comes there.
+void Recorder::record_unwinding(const interp::Position& position) {
+  py::Handler handler;
+  PyCodeObject* code = position.frame->f_code;
+  int offset = static_cast<int>(position.instruction - py::first_instruction(code));
+  PyObject** value = py::stack_base(position.frame);
+  if (py::find_handler(code, offset, &handler)) {
+    value += handler.depth;
+  }
+  for (; value < position.stack_top && !ended_; ++value) {
+    visit_hanging(*value, [&](PyGenObject* generator) {
+      if (minds_being_dropped(reinterpret_cast<PyObject*>(generator))) {
+        abort(AbortReason::MustRun, "the end of a generator");
+      }
+    });
   }
 }
 
 // C code raised it, or passed it on.
-void Recorder::record_raised() {
-  record_unwinding();
+void Recorder::record_raised(const interp::Position& position) {
+  record_unwinding(position);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (value != nullptr && PyExceptionInstance_Check(value) && graph_.is_outside(value)) {

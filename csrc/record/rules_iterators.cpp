@@ -16,6 +16,9 @@ void Recorder::record_next(PyObject* iterator, bool follows) {
   if (!graph_.is_outside(iterator)) {
     return;
   }
+  if (is_hanging(iterator)) {
+    return begin_hanging(iterator);
+  }
   if (py::iterator_kind(iterator) == IteratorKind::Map) {
     return record_map_next(iterator);
   }

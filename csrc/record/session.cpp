@@ -116,7 +116,7 @@ bool Session::run() {
 }
 
 void Session::end_by_exception() {
-  recorder_.on_exception();
+  recorder_.on_exception(recorder_.position());
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);

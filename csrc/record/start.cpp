@@ -33,13 +33,21 @@ interp::FrameState clone_frame(const interp::FrameState& frame) {
 std::vector<PyGenObject*> hanging_generators(const interp::StackState& state) {
   std::vector<PyGenObject*> found;
   auto look_at = [&](PyObject* value) {
-    auto* generator = reinterpret_cast<PyGenObject*>(value);
-    if (value != nullptr && PyGen_CheckExact(value) && py::is_resumable(generator) &&
-        std::find(found.begin(), found.end(), generator) == found.end()) {
-      found.push_back(generator);
-    }
+    visit_hanging(value, [&](PyGenObject* generator) {
+      if (std::find(found.begin(), found.end(), generator) == found.end()) {
+        found.push_back(generator);
+      }
+    });
   };
   for (const interp::FrameState& frame : state.frames) {
+    if (frame.offset == 0) {
+      continue;  // what a function is called with is looked at as it is: nothing hangs on a frame that has not begun
+    }
+    for (const Ref<>& local : frame.locals) {
+      if (local && PyGen_CheckExact(local.get())) {
+        look_at(local.get());
+      }
+    }
     for (const Ref<>& value : frame.stack) {
       look_at(value.get());
     }

@@ -2,7 +2,7 @@
 //
 //   frame 0: locals, stack   frame 1: locals, stack   ..   frame 0: function, generator, its exception   frame 1: ..
 //   the exception that is handled outside
-//   generators that hang on the frames (suspended, on a stack: loops go over them), each: locals, stack, function,
+//   generators that hang on the frames (hanging_generators()), each: locals, stack, function,
 //   generator, its exception
 //
 // For a function that has not begun, the slots are its locals first, as the frame has them.
@@ -12,12 +12,29 @@
 #include <vector>
 
 #include "interp/snapshot.h"
+#include "py/generator.h"
+#include "py/members.h"
 
 namespace alternator::record {
 
 std::vector<PyObject*> flatten(const interp::StackState& state);
 
-// The generators that hang on the frames, in the order of their slots; borrowed.
+// The generators that a value on a frame's stack keeps in mid-course: a loop goes over it, or `with` keeps the __exit__
+// of an object that holds it, as contextlib's managers do.
+template <class Visit>
+void visit_hanging(PyObject* value, Visit visit) {
+  auto look_at = [&](PyObject* held) {
+    if (held != nullptr && PyGen_CheckExact(held) && py::is_resumable(reinterpret_cast<PyGenObject*>(held))) {
+      visit(reinterpret_cast<PyGenObject*>(held));
+    }
+  };
+  look_at(value);
+  if (value != nullptr && PyMethod_Check(value)) {
+    py::visit_attributes(PyMethod_GET_SELF(value), look_at);
+  }
+}
+
+// The generators that hang on the frames, on stacks or as locals, in the order of their slots; borrowed.
 std::vector<PyGenObject*> hanging_generators(const interp::StackState& state);
 
 // Another state with the same values.

@@ -17,6 +17,11 @@ def stop():
     print("stop")
 
 
+def places_of(error):
+    """Tell the functions and lines that an exception came through."""
+    return [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+
+
 class Programs(dict):
     """name -> (function (x, *args), graphs of the first call, what makes the other arguments)."""
 

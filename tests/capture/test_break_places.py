@@ -6,14 +6,13 @@ import functools
 import gc
 import itertools
 import sys
-import traceback
 import weakref
 
 import pytest
 import torch
 
 from capture.agreement import Captured
-from capture.breaking import Programs, X, stop
+from capture.breaking import Programs, X, places_of, stop
 
 pytestmark = pytest.mark.capture
 
@@ -237,7 +236,7 @@ def in_a_call_with_stars(x):
     return inner(*[x + 1, x + 2], **{"z": x * 3}) * 2
 
 
-# ---- Recursion, generators -----------------------------------------------------------------------------------------
+# ---- Recursion -----------------------------------------------------------------------------------------------------
 
 
 def descend(x, n):
@@ -266,119 +265,6 @@ def on_the_way_up(x):
     return ascend(x, 6)
 
 
-@programs.add(3)
-def generator_that_is_passed_on(x):
-    def generate(x):
-        for i in range(4):
-            x = x + i
-            yield x * 2
-
-    generator = generate(x)
-    a = next(generator)
-    stop()
-    b = next(generator) + a
-    stop()
-    return b + next(generator), list(generator)
-
-
-@programs.add(1)  # send() resumes the generator from C code: it runs for real
-def generator_that_is_sent_to(x):
-    def generate(x):
-        got = yield x
-        while True:
-            x = x + got
-            stop()
-            got = yield x
-
-    generator = generate(x)
-    next(generator)
-    total = generator.send(1) + generator.send(2)
-    generator.close()
-    return total
-
-
-@programs.add(3)  # and so do next() and throw() of one that came through a break
-def generator_that_is_thrown_into(x):
-    def generate(x):
-        while True:
-            try:
-                x = x + 1
-                yield x
-            except ValueError:
-                stop()
-                x = x * 2
-
-    generator = generate(x)
-    a = next(generator)
-    b = generator.throw(ValueError("a"))
-    return a + b + next(generator)
-
-
-@programs.add(3)
-def generator_in_a_generator(x):
-    def inner(x):
-        x = x + 1
-        stop()
-        yield x
-        yield x * 2
-        return x * 3
-
-    def outer(x):
-        result = yield from inner(x)
-        stop()
-        yield result + 1
-
-    total = x
-    for value in outer(x):
-        total = total + value
-    return total
-
-
-@programs.add(3)  # its end runs code, there
-def generator_that_is_left_behind_a_break(x):
-    log = []
-
-    def generate(x):
-        try:
-            yield x + 1
-            yield x + 2
-        finally:
-            log.append("closed")
-
-    for value in generate(x):
-        x = x + value
-        stop()
-        x = x * 2
-        break
-    log.append("left")
-    return x + 1, log
-
-
-@programs.add(3)
-def generator_that_an_exception_leaves_behind_a_break(x):
-    log = []
-
-    def generate(x):
-        try:
-            yield x + 1
-            yield x + 2
-        finally:
-            log.append("closed")
-
-    def consume(x):
-        for value in generate(x):
-            x = x + value
-            stop()
-            x = x * 2
-            raise ValueError(len(log))
-
-    try:
-        consume(x)
-    except ValueError as error:
-        log.append("caught")
-        return x + 1, log, error.args
-
-
 @programs.add(2)
 def loop_over_a_tensor_condition(x):
     while (x < 20).any():
@@ -387,10 +273,6 @@ def loop_over_a_tensor_condition(x):
 
 
 # ---- Exceptions ----------------------------------------------------------------------------------------------------
-
-
-def places_of(error):
-    return [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
 
 
 def fail(x):
@@ -721,9 +603,7 @@ CASES = [
 
 @pytest.mark.parametrize(("fn", "kind"), CASES, ids=[f"{fn.__name__}-{kind[0]}" for fn, kind in CASES])
 def test_iterators_that_came_in(fn, kind):
-    # A generator is captured in a loop, which enters its body; next() of one from outside runs for real.
-    graphs = 2 if (fn, kind[0]) == (take_two, "generator") else 1
-    compiled = Programs({"it": (fn, graphs, lambda: (kind[1](),))}).check("it")
+    compiled = Programs({"it": (fn, 1, lambda: (kind[1](),))}).check("it")
     assert compiled.breaks == [] or kind[0] == "generator"
 
 
