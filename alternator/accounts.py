@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import traceback
 import types
 import warnings
 
@@ -14,7 +12,8 @@ from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.types import GuardFail
 from torch._dynamo.utils import _get_error_on_graph_break, _set_error_on_graph_break, counters
 
-from alternator.errors import make_unsupported, quote_frames
+from alternator.errors import make_unsupported
+from alternator.messages import describe, summarize, write
 from alternator.recording import Tracer
 from alternator.stances import stance
 
@@ -22,7 +21,6 @@ from alternator.stances import stance
 break_log = torch._logging.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
 recompile_log = torch._logging.getArtifactLogger("torch._dynamo.guards", "recompiles")
 SIZES = re.compile(r"`(.*)` had sizes \[([\d, ]+)\], has now \[([\d, ]+)\]")
-PLACE = re.compile(r"\(at (.*):(\d+) in (.*?);")
 
 
 class Account:
@@ -54,27 +52,20 @@ class Account:
         if reason is None:
             module.compile_subgraph_reason = GraphCompileReason("return_value", [], graph_break=False)
         else:
-            module.compile_subgraph_reason = GraphCompileReason(reason, find_stack(reason))
+            module.compile_subgraph_reason = GraphCompileReason(describe(reason), summarize(reason.user_frames))
 
-    def report(self, kind, text):
-        getattr(self, f"report_{kind}")(text)
+    def report(self, kind, what):
+        getattr(self, f"report_{kind}")(what)
 
-    def report_error(self, text):
-        kind, _, rest = quote_frames(text).partition(": ")
-        raise make_unsupported(f"{rest}\n\nalternator cannot capture the function as one graph ({kind}).", kind)
+    def report_error(self, stop):
+        raise make_unsupported(stop, "alternator cannot capture the function as one graph.")
 
-    def report_break(self, text):
-        counters["graph_break"][text] += 1
-        self.reason = text
+    def report_break(self, stop):
+        counters["graph_break"][describe(stop)] += 1
+        self.reason = stop
         if self.is_error():
-            self.report_error(text)
-        if break_log.isEnabledFor(logging.DEBUG):
-            stack = find_stack(text)
-            where = f"{stack[0].filename}:{stack[0].lineno}" if stack else "?"
-            lines = "".join(traceback.format_list(stack))
-            break_log.debug(
-                "Graph break in user code at %s\nGraph Break Reason: %s\n\nUser code traceback:\n%s", where, text, lines
-            )
+            self.report_error(stop)
+        break_log.debug("Graph break in user code at %s\nGraph Break Reason: %s", stop.place, write(stop))
 
     def is_error(self):
         """Tell whether a break is an error where the trace ended: error_on_graph_break()."""
@@ -83,10 +74,10 @@ class Account:
             return inside[1][0]
         return _get_error_on_graph_break()
 
-    def report_eager(self, text):
-        if not text.startswith("UserException"):
-            counters["graph_break"][text] += 1
-            warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=3)
+    def report_eager(self, stop):
+        if stop.reason != "UserException":
+            counters["graph_break"][describe(stop)] += 1
+            warnings.warn(f"alternator: the function runs eagerly. {describe(stop)}", stacklevel=4)
 
     def report_recompile(self, text):
         self.miss = text
@@ -138,10 +129,3 @@ def phrase_failure(text):
         if old != new:
             return f"tensor '{found[1]}' size mismatch at index {i}. expected {old}, actual {new} ({text})"
     return text
-
-
-def find_stack(text):
-    found = PLACE.search(text)
-    if found is None:
-        return []
-    return [traceback.FrameSummary(found[1], int(found[2]), found[3])]

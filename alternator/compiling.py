@@ -14,8 +14,9 @@ import weakref
 
 import torch
 
-from alternator import _capture, stand_ins
-from alternator.errors import make_unsupported, quote_frames
+from alternator import _capture, events, stand_ins
+from alternator.errors import make_unsupported
+from alternator.messages import describe
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 
@@ -38,6 +39,7 @@ def prepare():
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call)
+    events.tell_interest()
 
 
 def find_backend(backend, mode=None, options=None):
@@ -55,13 +57,12 @@ def find_backend(backend, mode=None, options=None):
     return functools.update_wrapper(functools.partial(found, options=options), found)
 
 
-def report(kind, text):
-    """Say what the core has to say to the user."""
+def report(kind, what):
+    """Say what the core has to say to the user. `what` is an event Break, or the reason of a recompilation."""
     if kind == "error":
-        text = quote_frames(text)
-        raise make_unsupported(f"alternator: cannot capture the function as one graph (fullgraph=True). {text}")
-    if kind == "eager" and not text.startswith("UserException"):
-        warnings.warn(f"alternator: the function runs eagerly. {text}", stacklevel=2)
+        raise make_unsupported(what, "alternator cannot capture the function as one graph (fullgraph=True).")
+    if kind == "eager" and what.reason != "UserException":
+        warnings.warn(f"alternator: the function runs eagerly. {describe(what)}", stacklevel=3)
 
 
 def find_limits():
@@ -73,7 +74,7 @@ def find_limits():
     return {name: getattr(dynamo, name) for name in names}, dynamo.fail_on_recompile_limit_hit
 
 
-def admit(fn, fullgraph, report, regions, captures, reason):
+def admit(teller, fullgraph, regions, captures, reason):
     """Tell whether a point that has so many regions, after so many captures, may get another. As in TorchDynamo."""
     limits, fails = find_limits()
     if captures >= limits["accumulated_recompile_limit"]:
@@ -82,12 +83,14 @@ def admit(fn, fullgraph, report, regions, captures, reason):
         hit = "recompile_limit"
     else:
         if regions > 0:
-            report("recompile", reason)
+            if events.listeners:
+                teller.emit(events.Recompiled, reason=reason)
+            teller.report("recompile", reason)
         return True
-    report("limit", reason)
-    code = getattr(fn, "__code__", None)
-    where = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})" if code else repr(fn)
-    text = f"alternator: {hit} ({limits[hit]}) reached in {where}. The last reason: {reason}."
+    if events.listeners:
+        teller.emit(events.LimitReached, limit=hit, value=limits[hit], reason=reason)
+    teller.report("limit", reason)
+    text = f"alternator: {hit} ({limits[hit]}) reached in {teller.function}. The last reason: {reason}."
     if fails or fullgraph:
         from torch._dynamo.exc import FailOnRecompileLimitHit
 
@@ -132,6 +135,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     backend does. `report` is told what happens.
     """
     prepare()
+    teller = events.Teller(fn, report)
 
     def finish(tracer):
         global _graphs
@@ -139,13 +143,14 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
         _graphs += 1
         if on_graph is not None:
             on_graph(module)
-        run = call_backend(backend, module, examples)
+        compile = functools.partial(call_backend, backend, module, examples)
+        run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         states = tracer.leave_states()
         return functools.partial(run_and_leave, run, states) if states and callable(run) else run
 
-    admits = functools.partial(admit, fn, fullgraph, report)
-    captured = _capture.Captured(fn, begin, finish, report, admits, fullgraph)
+    admits = functools.partial(admit, teller, fullgraph)
+    captured = _capture.Captured(fn, begin, finish, teller, admits, fullgraph)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))

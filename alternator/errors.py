@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import linecache
+from alternator.messages import summarize, write
 
 
 class CaptureError(RuntimeError):
@@ -16,34 +16,22 @@ class Unsupported(CaptureError):
     base. Not earlier, because torch._dynamo takes seconds to import.
     """
 
-    def __init__(self, message, kind=""):
+    def __init__(self, message, stop=None):
         RuntimeError.__init__(self, message)
+        self.stop = stop  # the event Break: reason, what, why, hints, frames
         # What programs read from TorchDynamo's.
         self.msg = message
-        self.gb_type = kind
-        self.real_stack = []
+        self.gb_type = stop.what if stop is not None else ""
+        self.real_stack = summarize(stop.user_frames) if stop is not None else []
         self.skip_frame = False
         self.category = "unimplemented"
         self.logged = False
 
 
-def make_unsupported(message, kind=""):
-    """Make the exception, with TorchDynamo's among its bases."""
+def make_unsupported(stop, cause):
+    """Make the exception for a break, with TorchDynamo's among its bases."""
     from torch._dynamo.exc import Unsupported as theirs
 
     if not issubclass(Unsupported, theirs):
         Unsupported.__bases__ = (theirs, CaptureError)
-    return Unsupported(message, kind)
-
-
-def quote_frames(text):
-    """Format the places (file:line in function) behind the first line of a text as tracebacks do."""
-    reason, *places = text.splitlines()
-    return "\n".join([reason, *map(quote_place, filter(None, places))])
-
-
-def quote_place(place):
-    where, _, name = place.rpartition(" in ")
-    file, _, line = where.rpartition(":")
-    source = linecache.getline(file, int(line)).strip() if line.isdecimal() else ""
-    return f'  File "{file}", line {line}, in {name}' + (f"\n    {source}" if source else "")
+    return Unsupported(f"{write(stop)}\n\n{cause}", stop)

@@ -18,7 +18,7 @@ from torch._guards import CompileId, Source
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _illegal_names
 
-from alternator import _capture
+from alternator import _capture, events
 
 ILLEGAL = re.compile("[^0-9a-zA-Z]+")
 # A module's children and tensors are looked up in dicts; the path of a module does not show them.
@@ -85,6 +85,7 @@ class GraphWriter:
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
         self.named = set()  # nodes that have the name of a variable
+        self.frames = ()  # the frames themselves, if somebody listens to events
         self.origins = []  # for each number of frames: their text, and the modules that they are calls of
 
     # ---- While tracing -----------------------------------------------------------------------------------------
@@ -154,7 +155,10 @@ class GraphWriter:
     def find_origins(self):
         """Ask the trace, before it ends, for the frames that led to nodes."""
         paths = {}
-        for outer, code, offset, module, calls in _capture.list_sites():
+        sites = _capture.list_sites()
+        if events.listeners:
+            self.frames = sites
+        for outer, code, offset, module, calls in sites:
             text, modules = self.origins[outer] if outer >= 0 else ("", {})
             text += find_frame_text(code, offset)
             if module is not None and outer >= 0:  # the traced module itself is not shown

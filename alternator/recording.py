@@ -97,7 +97,7 @@ class Tracer:
 
     def give_up(self, error):
         if isinstance(error, TorchFailed) and fakes.is_data_dependent(error.__cause__):
-            _capture.abort("DataDependent", str(error.__cause__))
+            _capture.abort("DataDependentOperator", str(error.__cause__))
         elif isinstance(error, TorchFailed):
             _capture.abort("TorchException", str(error))
         elif isinstance(error, Unsupported):

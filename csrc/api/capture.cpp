@@ -3,8 +3,6 @@
 
 #include <structmember.h>
 
-#include <cstring>
-
 #include "api/forwarder.h"
 #include "record/arguments.h"
 #include "record/fault.h"
@@ -258,12 +256,9 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
   if (session == nullptr || !PyArg_ParseTuple(args, "ss:abort", &name, &detail)) {
     return nullptr;
   }
-  for (AbortReason reason : {AbortReason::DataDependent, AbortReason::UnsupportedTorch, AbortReason::TorchException,
-                             AbortReason::Internal}) {
-    if (std::strcmp(abort_name(reason), name) == 0) {
-      session->recorder().abort(reason, detail);
-      Py_RETURN_NONE;
-    }
+  if (std::optional<AbortReason> reason = find_abort(name)) {
+    session->recorder().abort(*reason, detail);
+    Py_RETURN_NONE;
   }
   return PyErr_Format(PyExc_ValueError, "no reason to abort: %s", name);
 }
@@ -281,6 +276,19 @@ PyObject* set_substitute(PyObject*, PyObject* args) {
 // set_native(bool): compiled functions are called natively from now on, or not any more.
 PyObject* set_native(PyObject*, PyObject* on) {
   region::Captured::all_native = on == Py_True;
+  Py_RETURN_NONE;
+}
+
+// set_interest(level, steps, spy or None): what listeners want to be told (region/tell.cpp).
+PyObject* set_interest(PyObject*, PyObject* args) {
+  int level, steps;
+  PyObject* spy;
+  if (!PyArg_ParseTuple(args, "ipO:set_interest", &level, &steps, &spy)) {
+    return nullptr;
+  }
+  region::Captured::interest = static_cast<region::Interest>(level);
+  region::Captured::steps_are_told = steps != 0;
+  region::Captured::spy() = share(spy == Py_None ? nullptr : spy);
   Py_RETURN_NONE;
 }
 
@@ -366,6 +374,7 @@ PyMethodDef methods[] = {
     {"add_purity", add_purity, METH_VARARGS, nullptr},
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
     {"set_native", set_native, METH_O, nullptr},
+    {"set_interest", set_interest, METH_VARARGS, nullptr},
     {"purity_of", purity_of, METH_O, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},
     {"take_fault", take_fault, METH_NOARGS, nullptr},

@@ -2,34 +2,32 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 namespace alternator {
 namespace {
 
-struct Row {
-  const char* name;
-  const char* what;
-  const char* hint;
-};
-
-constexpr Row kRows[] = {
-#define ABORT(name, what, hint) {#name, what, hint},
+constexpr const char* kNames[] = {
+#define ABORT(name) #name,
 #include "base/abort.def"
 #undef ABORT
 };
 
 }  // namespace
 
-const char* abort_name(AbortReason reason) { return kRows[static_cast<int>(reason)].name; }
-const char* abort_what(AbortReason reason) { return kRows[static_cast<int>(reason)].what; }
-const char* abort_hint(AbortReason reason) { return kRows[static_cast<int>(reason)].hint; }
+const char* abort_name(AbortReason reason) { return kNames[static_cast<int>(reason)]; }
+
+std::optional<AbortReason> find_abort(std::string_view name) {
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (name == kNames[i]) {
+      return static_cast<AbortReason>(i);
+    }
+  }
+  return std::nullopt;
+}
 
 std::string Abort::describe() const {
-  std::string text = std::string(abort_name(reason)) + ": " + abort_what(reason);
-  if (!detail.empty()) {
-    text += ": " + detail;
-  }
-  return text + " (at " + where + "; " + abort_hint(reason) + ")";
+  return std::string(abort_name(reason)) + (detail.empty() ? "" : ": " + detail) + " (at " + where + ")";
 }
 
 void report_broken_invariant(const char* expression, const char* file, int line, const char* message) {

@@ -6,27 +6,36 @@
 //                              a message; in a release build ALTERNATOR_ENSURE tells its caller, who falls back.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ref.h"
 
 namespace alternator {
 
 enum class AbortReason {
-#define ABORT(name, what, hint) name,
+#define ABORT(name) name,
 #include "base/abort.def"
 #undef ABORT
 };
 
 const char* abort_name(AbortReason reason);
-const char* abort_what(AbortReason reason);
-const char* abort_hint(AbortReason reason);
+std::optional<AbortReason> find_abort(std::string_view name);
+
+// Frames, from the outermost: code object and offset of the instruction in it, in bytes.
+using Trail = std::vector<std::pair<Ref<>, int>>;
 
 struct Abort {
   AbortReason reason;
-  std::string where;    // the user's place: file:line in function
-  std::string detail;   // what exactly, in the user's words; may be empty
-  std::string stack{};  // the places of all frames of the function, from the outermost, a line each
+  std::string where;                     // the user's place: file:line in function
+  std::string detail;                    // what exactly, in the user's words; may be empty
+  std::shared_ptr<const Trail> trail{};  // all frames of the function; null if it is not about any
 
-  // One line for people: what, where, and what to do.
+  // One line: what and where.
   std::string describe() const;
 };
 

@@ -155,6 +155,32 @@ std::string describe(const GuardList& list, const Guard& guard) {
   return text;
 }
 
+std::string phrase(const GuardList& list, const Guard& guard) {
+  std::string what = describe(list, guard);
+  switch (guard.kind) {
+    case Kind::Length:
+    case Kind::IteratorEnd: return what + " == " + std::to_string(guard.index);
+    case Kind::IteratorMore:
+    case Kind::Distinct: return what;
+    case Kind::TensorFacts: return what + ": " + guard.facts->describe();
+    case Kind::TypeVersion: return what + " and its bases are as they were";
+    case Kind::DictKeys:
+    case Kind::SetItems: return what + ": the same " + std::to_string(guard.items.size()) + " in the same order";
+    case Kind::Setting: return what + "() == " + shown(guard.value.get());
+    case Kind::Word: return what + " stands where it stood";
+    default: break;
+  }
+  switch (guard.expect) {
+    case Expect::Absent: return what + " is absent";
+    case Expect::Value: return what + " == " + shown(guard.value.get());
+    case Expect::Pinned: return what + " is " + (guard.pin.get() ? shown(guard.pin.get()) : "<gone>");
+    case Expect::NewNode:
+      return "type(" + what + ") is " + (guard.type.pin().get() ? guard.type.type()->tp_name : "<gone>");
+    case Expect::SameNode: return what + " is " + list.names[guard.child];
+    default: return what + " is as it was";
+  }
+}
+
 std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* locals,
                     const std::vector<PyObject*>& slots) {
   if (failed >= static_cast<Py_ssize_t>(list.guards.size())) {

@@ -71,6 +71,7 @@ struct Guard {
   Expect expect = Expect::Nothing;
   int parent = -1;
   int child = -1;
+  int site = -1;                           // the frames that needed it, if somebody asked (Recorder::list_sites)
   mutable Py_ssize_t index = 0;            // of a TypeVersion it is brought up to date by a check
   std::unique_ptr<TypeContents> contents;  // TypeVersion
   source::Pin key;
@@ -104,6 +105,8 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
 
 // A node's name as the user would say it.
 std::string spoken(std::string name);
+// What a guard expects, as a line of Python: "L['n'] == 3".
+std::string phrase(const GuardList& list, const Guard& guard);
 // What a guard looks at.
 std::string describe(const GuardList& list, const Guard& guard);
 // Says what a failed guard expected and found: "`n` was 3, is now 4".

@@ -58,6 +58,13 @@ class ReadGraph {
 
   const std::string& name_of(int node) const { return list_.names[node]; }
   void rename(int node, std::string name) { list_.names[node] = std::move(name); }
+  // Where the guards were needed that are new since the last time.
+  bool has_guards_without_site() const { return list_.guards.size() > with_site_; }
+  void set_site(int site) {
+    for (; with_site_ < list_.guards.size(); ++with_site_) {
+      list_.guards[with_site_].site = site;
+    }
+  }
   guard::GuardList take() { return std::move(list_); }
 
  private:
@@ -71,6 +78,7 @@ class ReadGraph {
   guard::TypeContents contents_of(PyTypeObject* type);
 
   guard::GuardList list_;
+  size_t with_site_ = 0;
   std::unordered_map<PyObject*, int> nodes_;
   std::unordered_set<int> constants_;
   std::unordered_map<PyTypeObject*, std::shared_ptr<const guard::ClassContents>> classes_;

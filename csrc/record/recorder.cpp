@@ -24,6 +24,19 @@ namespace {
 // Instructions after which a trace ends at the next turn of a loop.
 constexpr int64_t kLongTrace = 300000;
 
+// Of the exception that is set, which stays set: "TypeError: .."
+std::string error_text() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  std::string name = type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "?";
+  PyErr_Restore(type, value, traceback);
+  return name + ": " + (utf8 ? utf8 : "?");
+}
+
 }  // namespace
 
 void Recorder::enter(py::Frame* entry) {
@@ -38,7 +51,7 @@ void Recorder::leave() {
     standing_in_.pop_back();
     bool exhausted = PyErr_Occurred() == PyExc_StopIteration || PyErr_Occurred() == PyExc_GeneratorExit;
     if (PyErr_Occurred() && !exhausted && !ended_) {
-      abort(AbortReason::MustRun, "an exception that C code raises");  // .. with its own words and traceback
+      abort(AbortReason::RaisedByC, "");  // .. with its own words and traceback
     }
   }
   --depth_;
@@ -173,16 +186,15 @@ void Recorder::abort(AbortReason reason, std::string detail) {
   if (ended_) {
     return;
   }
-  std::string frames = place_.empty() ? stack() : place_;
   end();
-  abort_ = Abort{reason, place_, std::move(detail), std::move(frames)};
+  abort_ = Abort{reason, place_, std::move(detail), trail_};
   if (deciding_ && depth_ == 1) {
     stopped_ = interp::take_snapshot(position_);
   }
 }
 
 void Recorder::end() {
-  place_ = place();
+  keep_place();
   ended_ = true;
 }
 
@@ -229,7 +241,7 @@ void Recorder::drop_generators(py::Frame* frame) {
 
 void Recorder::end_with_exception() {
   if (!ended_) {
-    abort_ = Abort{AbortReason::UserException, place(), ""};
+    abort_ = Abort{AbortReason::UserException, place(), "", trail()};
     ended_ = true;
   }
 }
@@ -238,20 +250,26 @@ std::string Recorder::place() const {
   if (!place_.empty()) {
     return place_;
   }
+  auto frames = frames_inwards();
   char buffer[512];
-  return position_.frame ? py::describe_place(position_.frame, buffer, sizeof buffer) : "?";
+  return frames.empty() ? "?" : py::describe_place(frames.back().first, buffer, sizeof buffer);
 }
 
-std::string Recorder::stack() const {
-  std::string lines;
-  for (py::Frame* frame = position_.frame; frame != nullptr; frame = frame->previous) {
-    char buffer[512];
-    lines = std::string(py::describe_place(frame, buffer, sizeof buffer)) + "\n" + lines;
-    if (!base_.empty() && frame == base_[0]) {
-      break;
-    }
+void Recorder::keep_place() {
+  trail_ = trail();
+  place_ = place();
+}
+
+std::shared_ptr<const Trail> Recorder::trail() const {
+  if (trail_ != nullptr) {
+    return trail_;
   }
-  return lines;
+  auto trail = std::make_shared<Trail>();
+  for (const auto& [frame, at] : frames_inwards()) {
+    auto offset = static_cast<int>((at - py::first_instruction(frame->f_code)) * sizeof(py::CodeUnit));
+    trail->emplace_back(share(reinterpret_cast<PyObject*>(frame->f_code)), offset);
+  }
+  return trail;
 }
 
 Verdict Recorder::before_instruction(const Position& position) {
@@ -270,6 +288,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   awaited_.reset();
   position_ = position;
   place_.clear();
+  trail_.reset();
   if (py::is_generator_frame(position.frame)) {
     note_generator();
   }
@@ -299,6 +318,9 @@ Verdict Recorder::before_instruction(const Position& position) {
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;
   }
+  if (spy_) {
+    show_instruction();
+  }
   auto [at, oparg, op] = py::Instruction(position.instruction);
   if (op == Op::kKW_NAMES) {
     oparg = py::oparg_of(at[1]);  // of the PRECALL behind it: the count of arguments
@@ -324,6 +346,7 @@ Verdict Recorder::before_instruction(const Position& position) {
       follow_frames(op, oparg);
     }
   }
+  note_sites_of_guards();
   deciding_ = false;
   return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
 }
@@ -331,14 +354,14 @@ Verdict Recorder::before_instruction(const Position& position) {
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception(const Position& position) {
   show_mode();
-  place_ = place();  // frames that it leaves are gone
+  keep_place();  // frames that it leaves are gone
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
       abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);
     }
   }
   if (opaque_) {
-    abort(AbortReason::TorchException, "");  // on fakes: what it is for real is not known
+    abort(AbortReason::TorchException, error_text());  // on fakes: what it is for real is not known
   }
   if (!ended_) {
     record_raised(position);
@@ -483,7 +506,7 @@ void Recorder::record_with(PyTypeObject* type) {
   for (PyObject* name : names) {
     PyObject* method = _PyType_Lookup(type, name);
     if (method != nullptr && !PyFunction_Check(method)) {
-      return abort(AbortReason::UnknownCall, std::string(type->tp_name) + ".__enter__");
+      return abort(AbortReason::UnsupportedContext, std::string("an object of type ") + type->tp_name);
     }
     note_class_value(type, name, method);
   }
@@ -514,8 +537,7 @@ void Recorder::record(Op op, int oparg) {
         note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       }
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
-    case Op::kPOP_TOP:
-      return minds_being_dropped(peek(1)) ? abort(AbortReason::MustRun, "the end of a generator") : void();
+    case Op::kPOP_TOP: return minds_being_dropped(peek(1)) ? abort(AbortReason::GeneratorEnd, "") : void();
     case Op::kRAISE_VARARGS:
     case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
     case Op::kPUSH_EXC_INFO:
@@ -553,7 +575,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
     case Op::kJUMP_IF_FALSE_OR_POP:
     case Op::kJUMP_IF_TRUE_OR_POP:
-      return source::is_tensor(peek(1)) ? abort(AbortReason::DataDependent, "the truth of a tensor")
+      return source::is_tensor(peek(1)) ? abort(AbortReason::DataDependentBranch, "the truth of a tensor")
                                         : record_truth(peek(1));
     case Op::kGET_ITER:
       return py::iterator_kind(peek(1)) != py::IteratorKind::None ? void() : record_iteration(peek(1));

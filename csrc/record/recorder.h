@@ -107,8 +107,13 @@ class Recorder : public interp::Observer {
   void read_original_length(PyObject* container);
   // The user's place of the instruction in progress, or of the one where the trace ended.
   std::string place() const;
-  // The places of all frames, a line each, from the outermost.
-  std::string stack() const;
+  // All frames, with their instructions.
+  std::shared_ptr<const Trail> trail() const;
+
+  // For people who look on (record/site.cpp). `guards`: notes for each guard where it was needed. `spy(code, offset, depth,
+  // operands)`, unless it is null, is called before each instruction.
+  void show(bool guards, PyObject* spy);
+  void note_sites_of_guards();
 
   // For the tracer (record/site.cpp). A call of torch's `function` as the program wrote it: (operator, operands, None),
   // (None, args, kwargs), (Ellipsis, None, None) for an iteration over a tensor, or None if another function or C code
@@ -123,6 +128,10 @@ class Recorder : public interp::Observer {
   Ref<> take_names();
 
  private:
+  void keep_place();
+  // Without those that stand in for C code.
+  std::vector<std::pair<py::Frame*, const py::CodeUnit*>> frames_inwards() const;
+  void show_instruction();
   void begin();
   void end();
   void begin_generator(int base);
@@ -289,7 +298,10 @@ class Recorder : public interp::Observer {
   std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
   bool ended_ = false;
-  std::string place_;    // kept where frames may be gone before somebody asks; empty: the frame is there
+  std::string place_;                   // kept where frames may be gone before somebody asks; empty: the frame is there
+  std::shared_ptr<const Trail> trail_;  // likewise
+  bool notes_sites_ = false;
+  Ref<> spy_;
   bool opaque_ = false;  // the call that is recorded is to run as one step
   PyObject* tracer_ = nullptr;
   std::function<void(bool)> turn_mode_;

@@ -110,8 +110,8 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     if (!is_of_real_module(callable) && !is_disabled(callable)) {
       return;  // its frame's start is seen
     }
-    return asks_to_skip(callable) ? record_skip_request()
-                                  : abort(AbortReason::MustRun, quote_call(callable, arguments, count));
+    AbortReason reason = is_disabled(callable) ? AbortReason::DisabledCall : AbortReason::MustRun;
+    return asks_to_skip(callable) ? record_skip_request() : abort(reason, quote_call(callable, arguments, count));
   }
   for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
     use_deep(arguments[i]);

@@ -21,7 +21,7 @@ void Recorder::note_context(PyObject* exception) {
 }
 
 void Recorder::record_raise(Op op, int oparg) {
-  place_ = place();  // the frame may be left without further notice
+  keep_place();  // the frame may be left without further notice
   record_unwinding(position_);
   PyObject* handled = py::topmost_handled_exception(position_.ts);
   bool again = op == Op::kRERAISE || oparg == 0;
@@ -69,7 +69,7 @@ void Recorder::record_unwinding(const interp::Position& position) {
   for (; value < position.stack_top && !ended_; ++value) {
     visit_hanging(*value, [&](PyGenObject* generator) {
       if (minds_being_dropped(reinterpret_cast<PyObject*>(generator))) {
-        abort(AbortReason::MustRun, "the end of a generator");
+        abort(AbortReason::GeneratorEnd, "");
       }
     });
   }

@@ -164,7 +164,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
       recorder_.stopped() ? writer.write_break(*recorder_.stopped(), recorder_.kept_frames(), generators)
                           : writer.write_return(recorder_.result(), generators);
   if (!program) {
-    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason(), recorder_.place()};
+    abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason(), recorder_.trail()};
     return std::nullopt;
   }
   for (const journal::Place& place : recorder_.journal().places()) {
@@ -195,6 +195,7 @@ const std::string* Session::watch(PyObject* tensor) {
     return nullptr;
   }
   recorder_.graph().read_tensor(node, tensor::facts_of(tensor));
+  recorder_.note_sites_of_guards();
   return &recorder_.graph().name_of(node);
 }
 

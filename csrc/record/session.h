@@ -42,6 +42,7 @@ class Session {
   // A watched tensor becomes an input of the graph, behind those that are inputs already.
   bool add_input(PyObject* tensor);
   Recorder& recorder() { return recorder_; }
+  const Recorder& recorder() const { return recorder_; }
   const Start& start() const { return start_; }
 
   // The session of the trace that runs in this thread; null if none does.

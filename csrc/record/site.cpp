@@ -1,6 +1,9 @@
 // Where a trace stands, as the tracer sees it: the call or operator of the instruction in progress as the program wrote
 // it, the frames that led there, the names that the program gives to tensors. None of it decides what is captured; it
 // makes graphs that people can read.
+#include <algorithm>
+
+#include "interp/hook.h"
 #include "py/frame.h"
 #include "py/opcode.h"
 #include "record/recorder.h"
@@ -121,18 +124,23 @@ Ref<> Recorder::describe_call(PyObject* function) const {
   return share(Py_None);
 }
 
-int Recorder::current_site() {
-  std::vector<py::Frame*> frames;
-  for (py::Frame* frame = position_.frame; frame != nullptr;
-       frame = frame == base_.front() ? nullptr : frame->previous) {
+std::vector<std::pair<py::Frame*, const py::CodeUnit*>> Recorder::frames_inwards() const {
+  std::vector<std::pair<py::Frame*, const py::CodeUnit*>> frames;
+  for (py::Frame* frame = position_.frame; frame != nullptr; frame = frame->previous) {
     if (!is_stand_in(frame->f_globals)) {
-      frames.push_back(frame);
+      frames.emplace_back(frame, frame == position_.frame ? position_.instruction : frame->prev_instr);
+    }
+    if (base_.empty() || frame == base_.front()) {
+      break;
     }
   }
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
+int Recorder::current_site() {
   int site = -1;
-  for (size_t i = frames.size(); i-- > 0;) {
-    py::Frame* frame = frames[i];
-    const py::CodeUnit* at = frame == position_.frame ? position_.instruction : frame->prev_instr;
+  for (const auto& [frame, at] : frames_inwards()) {
     bool module = reinterpret_cast<PyObject*>(frame->f_code) == module_call && frame->localsplus[0] != nullptr;
     PyObject* self = module ? frame->localsplus[0] : Py_None;
     int calls = module ? module_calls_[self] : 0;
@@ -154,6 +162,38 @@ Ref<> Recorder::list_sites() const {
     }
   }
   return list;
+}
+
+void Recorder::show(bool guards, PyObject* spy) {
+  notes_sites_ = guards;
+  spy_ = share(spy);
+}
+
+void Recorder::note_sites_of_guards() {
+  if (notes_sites_ && graph_.has_guards_without_site()) {
+    graph_.set_site(current_site());
+  }
+}
+
+void Recorder::show_instruction() {
+  if (is_stand_in(position_.frame->f_globals)) {
+    return;
+  }
+  interp::Unobserved native;
+  PyObject** stack = py::stack_base(position_.frame);
+  Ref<> operands = steal(PyTuple_New(position_.stack_top - stack));
+  for (Py_ssize_t i = 0; operands && i < PyTuple_GET_SIZE(operands.get()); ++i) {
+    const char* name = stack[i] != nullptr ? Py_TYPE(stack[i])->tp_name : "NULL";
+    PyTuple_SET_ITEM(operands.get(), i, PyUnicode_FromString(name));
+  }
+  PyCodeObject* code = position_.frame->f_code;
+  auto offset = static_cast<int>((position_.instruction - py::first_instruction(code)) * sizeof(py::CodeUnit));
+  auto depth = static_cast<int>(frames_inwards().size()) - 1;
+  Ref<> done =
+      operands ? steal(PyObject_CallFunction(spy_.get(), "OiiO", code, offset, depth, operands.get())) : nullptr;
+  if (!done) {
+    PyErr_WriteUnraisable(spy_.get());
+  }
 }
 
 void Recorder::note_name(PyObject* value, PyObject* name) {

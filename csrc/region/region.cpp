@@ -298,11 +298,6 @@ std::vector<std::shared_ptr<Region>> Captured::regions() const {
   return all;
 }
 
-bool Captured::tell(const char* kind, const std::string& text) {
-  Ref<> told = steal(PyObject_CallFunction(frontend_.report.get(), "ss", kind, text.c_str()));
-  return static_cast<bool>(told);
-}
-
 // ---- Points --------------------------------------------------------------------------------------------------------
 
 const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
@@ -386,6 +381,13 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     }
   }
   ++point.captures;
+  mention_start(state);
+  std::shared_ptr<Region> region = try_capture(point, state);
+  mention_end(point, region != nullptr);
+  return region;
+}
+
+std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackState& state) {
   std::vector<PyObject*> slots = record::flatten(state);
   // A backend that is used for the first time may import and patch things that the trace read: then again.
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -403,7 +405,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     }
   }
   point.conduct = Conduct::Native;
-  tell("eager", "what the trace read changed while the graph was compiled: " + last_miss_);
+  tell("eager", Abort{AbortReason::ChangedMeanwhile, "?", last_miss_});
   return nullptr;
 }
 
@@ -417,6 +419,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     record::Session session(frontend_.begin.get(), state, stop);
     session.recorder().set_varying(varying_slots(point, state));
     session.recorder().set_skipped(&skipped_);
+    session.recorder().show(interest == Interest::Full, spy().get());
     bool began = session.run();
     region->state_after = tensor::GlobalState::capture();
     region->changes_state = !region->state.is_current();
@@ -426,14 +429,17 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       return nullptr;
     }
     if (session.aborted() && session.aborted()->reason == AbortReason::OutOfResources) {
+      mention_idle(*session.aborted());
       return nullptr;  // another time
     }
     if (session.aborted() && session.aborted()->reason == AbortReason::TorchException &&
         point.mistakes++ < kMaximumMistakes) {
+      mention_idle(*session.aborted());
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
       if (code == state.frames[0].code.get()) {
+        mention_idle(*session.aborted());
         point.conduct = Conduct::Native;
         return nullptr;
       }
@@ -456,7 +462,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
   }
   point.conduct = Conduct::Step;
   if (stop && fullgraph_ && !is_of_program(stop->reason)) {
-    tell("error", stop->reason.describe() + "\n" + stop->reason.stack);
+    tell("error", stop->reason);
   }
   return nullptr;
 }
@@ -465,17 +471,18 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
   if (breaks && fullgraph_ && !is_of_program(*abort)) {
-    tell("error", abort->describe() + "\n" + abort->stack);
+    tell("error", *abort);
     return nullptr;
   }
   if (breaks && session.recorder().number() <= 1 && session.recorder().stopped()) {
     point.conduct = Conduct::Step;  // the very first instruction
-    return tell("break", abort->describe()) ? nullptr : nullptr;
+    tell("break", *abort);
+    return nullptr;
   }
   std::optional<exits::ExitProgram> exit = session.take_exit();
   if (!exit) {
     point.conduct = Conduct::Native;
-    tell("eager", abort ? abort->describe() : "?");
+    tell("eager", abort ? *abort : Abort{AbortReason::Internal, "?", ""});
     return nullptr;
   }
   bool empty = !session.has_operations() && !region->changes_state;
@@ -484,10 +491,11 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
       point.conduct = breaks ? Conduct::Dull : Conduct::Native;
     }
     if (breaks) {
+      mention_idle(*abort);
       return nullptr;
     }
   }
-  if (breaks && !tell("break", abort->describe())) {
+  if (breaks && !tell("break", *abort)) {
     return nullptr;
   }
   region->exit = std::move(*exit);
@@ -496,13 +504,14 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->storages = session.storages();
   region->repeatable = session.is_repeatable();
   region->guards = session.take_guards();
+  mention_region(*region, session);
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
     region->state.restore();  // a backend may run the graph's nodes when it compiles
     if (region->graph && PyUnicode_Check(region->graph.get())) {
       const char* text = PyUnicode_AsUTF8(region->graph.get());
       point.conduct = Conduct::Native;
-      tell("eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""}.describe());
+      tell("eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""});
       return nullptr;
     }
     return region->graph ? region : nullptr;
@@ -638,6 +647,7 @@ PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
 Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
   while (true) {
     if (at_break) {
+      mention_step(state);
       Stepper stepper(dull);
       Ref<> result = stepper.run(std::move(state));
       if (!stepper.stopped()) {

@@ -52,7 +52,9 @@ struct Region {
 struct Frontend {
   Ref<> begin;   // begin() -> tracer, or None: not this time
   Ref<> finish;  // finish(tracer, outputs) -> callable for the graph
-  Ref<> report;  // report(kind, text): a break, a fallback to eager execution, an error
+  // report(kind, what): a break, a fallback to eager execution, an error, each with (reason, detail, frames); and what only
+  // listeners get to know
+  Ref<> report;
   // admit(regions, captures, reason) -> whether a point that has so many regions, after so many captures, gets another
   Ref<> admit;
 };
@@ -64,6 +66,9 @@ enum class Conduct : uint8_t {
   Dull,     // nothing to compute was found: runs for real up to the next tensor
   Native,   // CPython's way, to the end
 };
+
+// What listeners want to know of captures.
+enum class Interest : uint8_t { None, Brief, Full };
 
 struct Point {
   Conduct conduct = Conduct::Capture;
@@ -97,6 +102,10 @@ class Captured {
 
   // While true, compiled functions are called natively.
   static bool all_native;
+  // What listeners want to be told.
+  static Interest interest;
+  static bool steps_are_told;  // the instructions that run for real
+  static Ref<>& spy();         // Recorder::show
   // Regions with nothing to compute that were captured since the process started.
   static long long regions_without_graph;
 
@@ -127,10 +136,19 @@ class Captured {
   std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
   // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
   std::shared_ptr<Region> capture(Point& point, const interp::StackState& state);
+  std::shared_ptr<Region> try_capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region);
-  // False with an exception set.
-  bool tell(const char* kind, const std::string& text);
+  // To the frontend. False with an exception set.
+  bool tell(const char* kind, Ref<> what);
+  bool tell(const char* kind, const Abort& abort);
+  // To listeners, if there are any.
+  void mention(const char* kind, Ref<> what);
+  void mention_start(const interp::StackState& state);
+  void mention_idle(const Abort& abort);  // a break with nothing in front of it
+  void mention_end(const Point& point, bool captured);
+  void mention_region(const Region& region, const record::Session& session);
+  void mention_step(const interp::StackState& state);
   // Goes on from a state to the end of the outermost function. `at_break`: the next instruction has to run for real.
   Ref<> drive(interp::StackState state, bool at_break, bool dull);
 

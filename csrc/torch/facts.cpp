@@ -89,6 +89,15 @@ class StridedFacts : public Facts {
     return text.str();
   }
 
+  std::string describe() const override {
+    PyObject* type = type_ ? PyWeakref_GET_OBJECT(type_.get()) : Py_None;
+    std::ostringstream text;
+    text << (PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "Tensor") << ' ' << dtype_
+         << c10::IntArrayRef(sizes_) << " strides " << c10::IntArrayRef(strides_) << ' ' << device_
+         << (requires_grad_ ? " requires_grad" : "");
+    return text.str();
+  }
+
  private:
   bool has_same_class(PyObject* tensor) const {
     return type_ && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == PyWeakref_GET_OBJECT(type_.get());

@@ -20,6 +20,8 @@ class Facts {
   virtual bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const = 0;
   // What is different now, in words.
   virtual std::string difference(PyObject* tensor) const = 0;
+  // What it is: "Tensor float32 [2, 3] cpu".
+  virtual std::string describe() const = 0;
 };
 std::unique_ptr<Facts> facts_of(PyObject* tensor);
 

@@ -57,10 +57,10 @@ class Captured:
         with mock.patch.object(compiling, "report", self.hear):
             self.fn = alternator.compile(fn, backend=self.keep, **options)
 
-    def hear(self, kind, text, say=compiling.report):
+    def hear(self, kind, what, say=compiling.report):
         if kind == "break":
-            self.breaks.append(text)
-        return say(kind, text)
+            self.breaks.append(f"{what.reason}: {what.what}. {what.detail} (at {what.place})")
+        return say(kind, what)
 
     def keep(self, module, examples):
         self.graphs.append(module)
