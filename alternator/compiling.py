@@ -103,7 +103,7 @@ def admit(teller, fullgraph, regions, captures, reason):
 def call_backend(backend, module, examples):
     """Compile a graph. Its failure is the user's to see, unless TorchDynamo would go on: then a text says why."""
     try:
-        return backend(module, examples)
+        return _capture.run_backend(backend, module, examples)
     except Exception as error:
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback

@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include "api/forwarder.h"
+#include "base/phase.h"
 #include "record/arguments.h"
 #include "record/fault.h"
 #include "record/purity.h"
@@ -292,6 +293,29 @@ PyObject* set_interest(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// take_profile() -> {phase: seconds that captures of this thread spent there since the last time}
+PyObject* take_profile(PyObject*, PyObject*) {
+  Ref<> result = steal(PyDict_New());
+  std::array<int64_t, kPhases> spent = Phased::take();
+  for (size_t i = 0; result && i < kPhases; ++i) {
+    Ref<> seconds = steal(PyFloat_FromDouble(static_cast<double>(spent[i]) * 1e-9));
+    if (!seconds || PyDict_SetItemString(result.get(), kPhaseNames[i], seconds.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return result.release();
+}
+
+// run_backend(backend, module, examples): calls it.
+PyObject* run_backend(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 3) {
+    PyErr_SetString(PyExc_TypeError, "run_backend() takes 3 arguments");
+    return nullptr;
+  }
+  Phased backend(Phase::Backend);
+  return PyObject_Vectorcall(args[0], args + 1, 2, nullptr);
+}
+
 PyObject* count_regions_without_graph(PyObject*, PyObject*) {
   return PyLong_FromLongLong(region::Captured::regions_without_graph);
 }
@@ -370,6 +394,8 @@ PyMethodDef methods[] = {
     {"map_tensors", map_tensors, METH_VARARGS, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
+    {"run_backend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backend)), METH_FASTCALL, nullptr},
+    {"take_profile", take_profile, METH_NOARGS, nullptr},
     {"count_regions_without_graph", count_regions_without_graph, METH_NOARGS, nullptr},
     {"add_purity", add_purity, METH_VARARGS, nullptr},
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/phase.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "py/pending.h"
@@ -20,6 +21,7 @@ struct Mode {
 // Torch calls this for every overridable function while the mode is on its stack.
 PyObject* torch_function(PyObject* self, PyObject* args, PyObject* kwargs) {
   interp::Unobserved native;
+  Phased calls(Phase::Calls);
   Ref<> record = steal(PyObject_GetAttrString(reinterpret_cast<Mode*>(self)->tracer, "record"));
   Ref<> result = record ? steal(PyObject_Call(record.get(), args, kwargs)) : nullptr;
   Session* session = current_session;
@@ -87,9 +89,11 @@ bool Session::run() {
   });
   Session* outer = std::exchange(current_session, this);
   {
+    Phased tracing(Phase::Trace);
     interp::Interpreting interpreting(&recorder_);
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
+  Phased ending(Phase::Exit);
   recorder_.show_mode();
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
@@ -187,7 +191,10 @@ bool Session::has_operations() const {
   return !answer || answer.get() == Py_True;
 }
 
-Ref<> Session::finish(PyObject* finish) { return steal(PyObject_CallOneArg(finish, tracer_.get())); }
+Ref<> Session::finish(PyObject* finish) {
+  Phased graph(Phase::Graph);
+  return steal(PyObject_CallOneArg(finish, tracer_.get()));
+}
 
 const std::string* Session::watch(PyObject* tensor) {
   int node = recorder_.graph().node_of(tensor);

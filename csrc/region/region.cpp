@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/phase.h"
 #include "py/generator.h"
 #include "py/instance.h"
 #include "record/fault.h"
@@ -388,6 +389,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
 }
 
 std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackState& state) {
+  Phased capturing(Phase::Other);
   std::vector<PyObject*> slots = record::flatten(state);
   // A backend that is used for the first time may import and patch things that the trace read: then again.
   for (int attempt = 0; attempt < 4; ++attempt) {
@@ -395,6 +397,7 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
     if (region == nullptr) {
       return nullptr;
     }
+    Phased checking(Phase::Guards);
     Py_ssize_t failed = region->checker.check(region->guards, slots.data());
     if (failed >= 0) {
       last_miss_ = explain(*region, failed, slots.data());
@@ -503,7 +506,10 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->inputs = session.inputs();
   region->storages = session.storages();
   region->repeatable = session.is_repeatable();
-  region->guards = session.take_guards();
+  {
+    Phased guards(Phase::Guards);
+    region->guards = session.take_guards();
+  }
   mention_region(*region, session);
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());

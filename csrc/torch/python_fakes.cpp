@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/phase.h"
 #include "torch/fake_kernel.h"
 #include "torch/python_error.h"
 
@@ -77,6 +78,7 @@ class PythonMode {
 
   // Calls a function of torch in this mode.
   py::object call(py::handle function, py::handle args, py::handle kwargs) {
+    Phased fakes(Phase::Fakes);
     FakeMode mode(&memo_);
     FunctionsDisabled disabled;
     PyObject* named = kwargs.is_none() || PyDict_GET_SIZE(kwargs.ptr()) == 0 ? nullptr : kwargs.ptr();
