@@ -38,8 +38,18 @@ def prepare():
     by_identity = (_capture.Captured, functools._lru_cache_wrapper, enum.Enum, *torch_types, *IMMUTABLE)
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
-    _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call)
+    _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, find_module_getattr())
     events.tell_interest()
+
+
+def find_module_getattr():
+    """Return torch.nn.Module.__getattr__ if it is the one whose steps the core knows."""
+    found = torch.nn.Module.__getattr__
+    code = getattr(found, "__code__", None)
+    constants = ("_parameters", "_buffers", "_modules", "'", "' object has no attribute '")
+    names = ("__dict__", "AttributeError", "type", "__name__")
+    known = code is not None and code.co_consts[-5:] == constants and code.co_names == names
+    return found if known and code.co_filename == torch.nn.modules.module.__file__ else None
 
 
 def find_backend(backend, mode=None, options=None):

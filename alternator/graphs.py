@@ -1,11 +1,8 @@
-"""Torch.fx graphs in TorchDynamo's conventions: nodes as a trace makes them, their metadata, the backend's module.
-
-Nodes are made without `Graph.create_node`, whose checks of every argument cost more than the rest of the recording.
-What it does besides is done here, and `Graph.lint` is in the tests.
-"""
+"""Torch.fx graphs in TorchDynamo's conventions: nodes as a trace makes them, their metadata, the backend's module."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import re
@@ -25,7 +22,6 @@ ILLEGAL = re.compile("[^0-9a-zA-Z]+")
 REGISTRY = re.compile(r"\._(?:modules|parameters|buffers)\[(['\"])([^'\"\]]+)\1\]")
 
 graph_numbers = itertools.count()
-target_names = {}  # target of a node -> what its name begins with
 
 
 class FakeTensor(torch.Tensor):
@@ -80,6 +76,8 @@ class GraphWriter:
 
     def __init__(self):
         self.graph = torch.fx.Graph()
+        self.nodes = _capture.NodeMaker(self.graph, find_candidate, is_plain)
+        self.make_node = self.nodes.make_node  # (kind, target, args, kwargs): one that is not in its place yet
         self.placeholders = []
         self.targets = set()  # of the placeholders
         self.calls = []
@@ -90,32 +88,9 @@ class GraphWriter:
 
     # ---- While tracing -----------------------------------------------------------------------------------------
 
-    def make_node(self, kind, target, args, kwargs):
-        """Make a node that is not in its place yet."""
-        graph = self.graph
-        candidate = target_names.get(target)
-        if candidate is None:
-            candidate = graph._target_to_str(target)
-            if kind != "placeholder":
-                target_names[target] = candidate
-        name = self.make_name(candidate)
-        node = torch.fx.Node(graph, name, kind, target, args, kwargs, None)
-        graph._graph_namespace._obj_to_name[node] = name
-        return node
-
-    def make_name(self, candidate):
-        space = self.graph._graph_namespace
-        # What create_name() comes to for a new name without a number; its regular expression is slow on long names.
-        plain = candidate.isidentifier() and candidate.isascii() and not candidate[-1].isdigit()
-        if not plain or candidate in space._used_names or candidate in _illegal_names:
-            return space.create_name(candidate, None)
-        space._used_names.add(candidate)
-        space._base_count.setdefault(candidate, 0)
-        return candidate
-
     def add_placeholder(self, name, tensor, fake):
         """Make an input; `name` is its source."""
-        target = wanted = ILLEGAL.sub("_", name)
+        target = wanted = make_legal(name)
         number = 0
         while target in self.targets:  # two sources may read alike: variables of two frames
             number += 1
@@ -146,7 +121,7 @@ class GraphWriter:
         if node.op != "placeholder" and node not in self.named:
             self.named.add(node)
             if name != node.name:
-                name = self.make_name(name)
+                name = self.nodes.make_name(name)
                 object.__setattr__(node, "name", name)  # Node's own looks after graphs that the node is already in
                 self.graph._graph_namespace._obj_to_name[node] = name
 
@@ -164,7 +139,7 @@ class GraphWriter:
             if module is not None and outer >= 0:  # the traced module itself is not shown
                 if id(module) not in paths:
                     name = _capture.name_of(module)
-                    paths[id(module)] = (REGISTRY.sub(r".\2", name), find_class(module)) if name else None
+                    paths[id(module)] = (make_path(name), find_class(module)) if name else None
                 if paths[id(module)] is not None:
                     key = str(id(module)) if calls <= 1 else f"{id(module)}@{calls - 1}"
                     modules = modules | {key: paths[id(module)]}
@@ -219,6 +194,29 @@ class GraphWriter:
                 before = node
             elif before is not None:
                 enabled, before = before.args[0], None
+
+
+@functools.lru_cache(8192)
+def find_candidate(target):
+    """Find what the name of a node begins with."""
+    return torch.fx.Graph._target_to_str(None, target)
+
+
+@functools.lru_cache(4096)
+def is_plain(candidate):
+    """Tell whether a name is one as it is, and has no number at its end."""
+    legal = candidate.isidentifier() and candidate.isascii() and candidate not in _illegal_names
+    return legal and not candidate[-1].isdigit()
+
+
+@functools.lru_cache(4096)
+def make_legal(source):
+    return ILLEGAL.sub("_", source)
+
+
+@functools.lru_cache(4096)
+def make_path(source):
+    return REGISTRY.sub(r".\2", source)
 
 
 def make_example(fake):

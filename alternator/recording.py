@@ -53,6 +53,9 @@ class Known:
         self.name = name
 
 
+FAKE, NODE = Known.fake, Known.node
+
+
 class Tracer:
     """Records one trace."""
 
@@ -110,9 +113,9 @@ class Tracer:
     def compute(self, func, args, kwargs):
         """Run on fakes."""
         try:
-            args = map_tensors(args, self.fake_of)
+            args = map_tensors(args, self.fake_of, self.known, FAKE)
             if kwargs:
-                kwargs = map_tensors(kwargs, self.fake_of)
+                kwargs = map_tensors(kwargs, self.fake_of, self.known, FAKE)
         except TypeError as error:
             raise Unsupported(str(error)) from None
         try:
@@ -183,9 +186,9 @@ class Tracer:
         return self.write_with(site, kind, target, args, kwargs, result)
 
     def write_with(self, site, kind, target, args, kwargs, result):
-        args = map_tensors(args, self.node_of)
+        args = map_tensors(args, self.node_of, self.known, NODE)
         if kwargs:
-            kwargs = map_tensors(kwargs, self.node_of)
+            kwargs = map_tensors(kwargs, self.node_of, self.known, NODE)
         node = self.writer.add_call(kind, target, args, kwargs, site)
         if isinstance(result, torch.Tensor):
             return self.adopt(result, node)

@@ -7,6 +7,7 @@
 #include "base/phase.h"
 #include "record/arguments.h"
 #include "record/fault.h"
+#include "record/node_maker.h"
 #include "record/purity.h"
 #include "record/session.h"
 #include "record/stand_in.h"
@@ -232,12 +233,13 @@ PyObject* list_sites(PyObject*, PyObject*) {
   return session ? session->recorder().list_sites().release() : nullptr;
 }
 
-PyObject* map_tensors(PyObject*, PyObject* args) {
-  PyObject *value, *function;
-  if (!PyArg_ParseTuple(args, "OO:map_tensors", &value, &function)) {
-    return nullptr;
+// map_tensors(value, function[, table, member]): record/arguments.h
+PyObject* map_tensors(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 && count != 4) {
+    return PyErr_Format(PyExc_TypeError, "map_tensors() takes 2 or 4 arguments");
   }
-  return record::map_tensors(value, function).release();
+  record::TensorMap map(args[1], count == 4 ? args[2] : nullptr, count == 4 ? args[3] : nullptr);
+  return record::map_tensors(args[0], map).release();
 }
 
 PyObject* take_names(PyObject*, PyObject*) {
@@ -363,18 +365,21 @@ PyObject* take_fault(PyObject*, PyObject*) {
 // look_into(object): for stand-ins. The table of purities says what it reads; there is nothing else to it.
 PyObject* look_into(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
-// set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by identity, code
-// of module calls)
+// set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by
+// identity, code of module calls, torch.nn.Module.__getattr__ or None)
 PyObject* set_up(PyObject*, PyObject* args) {
-  PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type,
+  PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call, *module_getattr;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!O:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type,
                         &modules, &PyType_Type, &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity,
-                        &PyCode_Type, &module_call)) {
+                        &PyCode_Type, &module_call, &module_getattr)) {
     return nullptr;
   }
-  record::Recorder::module_call = Py_NewRef(module_call);
   record::set_real_modules(modules);
   record::Recorder::module_call = Py_NewRef(module_call);
+  if (PyFunction_Check(module_getattr)) {
+    record::Recorder::module_getattr = Py_NewRef(module_getattr);
+    record::Recorder::module_getattr_code = Py_NewRef(PyFunction_GET_CODE(module_getattr));
+  }
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
   if (!record::fill_purity_table(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {
     return nullptr;
@@ -391,7 +396,7 @@ PyMethodDef methods[] = {
     {"describe_call", describe_call, METH_O, nullptr},
     {"take_names", take_names, METH_NOARGS, nullptr},
     {"list_sites", list_sites, METH_NOARGS, nullptr},
-    {"map_tensors", map_tensors, METH_VARARGS, nullptr},
+    {"map_tensors", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(map_tensors)), METH_FASTCALL, nullptr},
     {"current_place", current_place, METH_NOARGS, nullptr},
     {"abort", abort_trace, METH_VARARGS, nullptr},
     {"run_backend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backend)), METH_FASTCALL, nullptr},
@@ -423,7 +428,7 @@ PyMODINIT_FUNC PyInit__capture() {
   Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
   if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
       PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get()) ||
-      !api::add_forwarder(module.get())) {
+      !record::add_node_maker(module.get()) || !api::add_forwarder(module.get())) {
     return nullptr;
   }
   record::set_wrapper_type(reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get())));

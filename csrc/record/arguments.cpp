@@ -1,16 +1,45 @@
 #include "record/arguments.h"
 
+#include <structmember.h>
+
 #include "source/value.h"
 
 namespace alternator::record {
+
+TensorMap::TensorMap(PyObject* function, PyObject* table, PyObject* member) : function_(function) {
+  if (table != nullptr && PyDict_CheckExact(table) && Py_IS_TYPE(member, &PyMemberDescr_Type)) {
+    auto* descriptor = reinterpret_cast<PyMemberDescrObject*>(member);
+    table_ = table;
+    entries_ = descriptor->d_common.d_type;
+    offset_ = descriptor->d_member->offset;
+  }
+}
+
+Ref<> TensorMap::of(PyObject* tensor) const {
+  if (table_ != nullptr) {
+    Ref<> id = steal(PyLong_FromVoidPtr(tensor));
+    PyObject* entry = id ? PyDict_GetItemWithError(table_, id.get()) : nullptr;
+    if (entry != nullptr && Py_IS_TYPE(entry, entries_)) {
+      PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(entry) + offset_);
+      if (value != nullptr && value != Py_None) {
+        return share(value);
+      }
+    }
+    if (PyErr_Occurred()) {
+      return nullptr;
+    }
+  }
+  return steal(PyObject_CallOneArg(function_, tensor));
+}
+
 namespace {
 
-Ref<> map_tuple(PyObject* tuple, PyObject* function) {
+Ref<> map_tuple(PyObject* tuple, const TensorMap& map) {
   Py_ssize_t size = PyTuple_GET_SIZE(tuple);
   Ref<> copy = nullptr;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PyTuple_GET_ITEM(tuple, i);
-    Ref<> mapped = map_tensors(item, function);
+    Ref<> mapped = map_tensors(item, map);
     if (!mapped) {
       return nullptr;
     }
@@ -34,11 +63,11 @@ Ref<> map_tuple(PyObject* tuple, PyObject* function) {
   return copy;
 }
 
-Ref<> map_list(PyObject* list, PyObject* function) {
+Ref<> map_list(PyObject* list, const TensorMap& map) {
   // Always a copy: the program may change its list while the graph remembers it.
   Ref<> copy = steal(PyList_New(0));
   for (Py_ssize_t i = 0; copy && i < PyList_GET_SIZE(list); ++i) {
-    Ref<> mapped = map_tensors(PyList_GET_ITEM(list, i), function);
+    Ref<> mapped = map_tensors(PyList_GET_ITEM(list, i), map);
     if (!mapped || PyList_Append(copy.get(), mapped.get()) < 0) {
       return nullptr;
     }
@@ -46,12 +75,12 @@ Ref<> map_list(PyObject* list, PyObject* function) {
   return copy;
 }
 
-Ref<> map_dict(PyObject* dict, PyObject* function) {
+Ref<> map_dict(PyObject* dict, const TensorMap& map) {
   Ref<> copy = steal(PyDict_New());
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (copy && PyDict_Next(dict, &position, &key, &value)) {
-    Ref<> mapped = map_tensors(value, function);
+    Ref<> mapped = map_tensors(value, map);
     if (!mapped || PyDict_SetItem(copy.get(), key, mapped.get()) < 0) {
       return nullptr;
     }
@@ -59,36 +88,36 @@ Ref<> map_dict(PyObject* dict, PyObject* function) {
   return copy;
 }
 
-Ref<> map_slice(PyObject* object, PyObject* function) {
+Ref<> map_slice(PyObject* object, const TensorMap& map) {
   auto* slice = reinterpret_cast<PySliceObject*>(object);
-  Ref<> start = map_tensors(slice->start, function);
-  Ref<> stop = start ? map_tensors(slice->stop, function) : nullptr;
-  Ref<> step = stop ? map_tensors(slice->step, function) : nullptr;
+  Ref<> start = map_tensors(slice->start, map);
+  Ref<> stop = start ? map_tensors(slice->stop, map) : nullptr;
+  Ref<> step = stop ? map_tensors(slice->step, map) : nullptr;
   return step ? steal(PySlice_New(start.get(), stop.get(), step.get())) : nullptr;
 }
 
 }  // namespace
 
-Ref<> map_tensors(PyObject* value, PyObject* function) {
+Ref<> map_tensors(PyObject* value, const TensorMap& map) {
   source::Sort sort = source::sort_of(value);
   if (sort == source::Sort::Primitive) {
     return share(value);
   }
   if (sort == source::Sort::Tensor || PyType_Check(value)) {
-    return steal(PyObject_CallOneArg(function, value));
+    return map.of(value);
   }
   PyTypeObject* type = Py_TYPE(value);
   if (PyTuple_Check(value)) {
-    return map_tuple(value, function);
+    return map_tuple(value, map);
   }
   if (type == &PyList_Type) {
-    return map_list(value, function);
+    return map_list(value, map);
   }
   if (type == &PyDict_Type) {
-    return map_dict(value, function);
+    return map_dict(value, map);
   }
   if (type == &PySlice_Type) {
-    return map_slice(value, function);
+    return map_slice(value, map);
   }
   // Members of enumerations; functions would be called.
   if (sort == source::Sort::Pinned && !PyFunction_Check(value) && !PyModule_Check(value)) {

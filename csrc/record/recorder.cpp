@@ -551,7 +551,11 @@ void Recorder::record(Op op, int oparg) {
       return record_write(journal::PlaceKind::DictItem, position_.frame->f_globals, name_at(oparg));
     case Op::kDELETE_GLOBAL: return abort(AbortReason::WriteOutside, "a global variable is deleted");
     case Op::kLOAD_ATTR:
-    case Op::kLOAD_METHOD: return record_attribute(peek(1), name_at(oparg));
+    case Op::kLOAD_METHOD:
+      found_in_registry_ = false;
+      record_attribute(peek(1), name_at(oparg));
+      opaque_ = opaque_ || found_in_registry_;
+      return;
     case Op::kSTORE_ATTR:
     case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
     case Op::kBINARY_SUBSCR: return record_item(peek(2), peek(1));

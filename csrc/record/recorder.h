@@ -62,6 +62,9 @@ class Recorder : public interp::Observer {
   }
   // The code that every call of a torch.nn.Module passes through. Set once.
   static inline PyObject* module_call = nullptr;
+  // torch.nn.Module.__getattr__ and its code; null where it is not as it is known here.
+  static inline PyObject* module_getattr = nullptr;
+  static inline PyObject* module_getattr_code = nullptr;
 
   void enter(py::Frame* entry) override;
   void leave() override;
@@ -191,6 +194,7 @@ class Recorder : public interp::Observer {
   void record_super(PyObject* super, PyObject* name);
   // `generic`: by object.__getattribute__ itself, whatever the class says.
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
+  bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
   void record_item(PyObject* container, PyObject* key);
   void read_dict_item(int node, PyObject* dict, PyObject* key);
@@ -307,6 +311,8 @@ class Recorder : public interp::Observer {
   std::function<void(bool)> turn_mode_;
   bool mode_hidden_ = false;
   std::vector<std::pair<Ref<>, Ref<>>> given_names_;
+  bool found_in_registry_ = false;    // the attribute is a parameter, buffer or child of a module
+  bool module_getattr_read_ = false;  // module_getattr has its guards
   std::unordered_map<PyObject*, int> module_calls_;
   // Outer frames, instruction, module, calls of it. Nodes of a graph share most of their frames.
   struct Site {

@@ -303,6 +303,43 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
     read_place(node, Kind::OwnAttribute, object, name, own);
   }
   note_class_value(type, getattr, hook);
+  if (own == nullptr && descriptor == nullptr && !generic && hook != nullptr) {
+    found_in_registry_ = record_registries(object, node, name, hook);
+  }
+}
+
+// What torch.nn.Module.__getattr__ reads: three dicts of the module. False if it would do anything else.
+bool Recorder::record_registries(PyObject* object, int node, PyObject* name, PyObject* hook) {
+  if (hook != module_getattr || reinterpret_cast<PyFunctionObject*>(hook)->func_code != module_getattr_code) {
+    return false;
+  }
+  static PyObject* const registries[] = {interned("_parameters"), interned("_buffers"), interned("_modules")};
+  PyObject* dicts[3];
+  int last = -1;
+  for (int i = 0; i < 3 && last < 0; ++i) {
+    bool known = true;
+    dicts[i] = py::own_attribute(object, registries[i], &known);
+    if (!known || dicts[i] == nullptr || !PyDict_CheckExact(dicts[i])) {
+      return false;
+    }
+    last = py::dict_item(dicts[i], name) != nullptr ? i : -1;
+  }
+  if (last < 0) {
+    return false;
+  }
+  if (!module_getattr_read_) {
+    record_function_parts(graph_.add_constant(hook, "fn"), reinterpret_cast<PyFunctionObject*>(hook));
+    module_getattr_read_ = true;
+  }
+  for (int i = 0; i <= last; ++i) {
+    if (node >= 0) {
+      read_place(node, Kind::OwnAttribute, object, registries[i], dicts[i]);
+    }
+    if (int dict = graph_.node_of(dicts[i]); dict >= 0) {
+      read_dict_item(dict, dicts[i], name);
+    }
+  }
+  return true;
 }
 
 void Recorder::record_import(PyObject* name, PyObject* level) {

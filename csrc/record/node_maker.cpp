@@ -1,0 +1,181 @@
+#include "record/node_maker.h"
+
+namespace alternator::record {
+
+struct NodeMaker {
+  PyObject_HEAD PyObject* graph;
+  PyObject* find_candidate;
+  PyObject* is_plain;
+  PyObject* create_name;  // of the graph's namespace, for names that are not plain
+  PyObject* used;         // its tables
+  PyObject* counts;
+  PyObject* names;
+};
+
+namespace {
+
+PyTypeObject* maker_type = nullptr;
+PyTypeObject* node_type = nullptr;  // torch.fx.Node
+PyTypeObject* node_base = nullptr;  // torch._C._NodeBase
+
+bool find_node_types() {
+  if (node_base != nullptr) {
+    return true;
+  }
+  Ref<> module = steal(PyImport_ImportModule("torch.fx"));
+  Ref<> node = module ? steal(PyObject_GetAttrString(module.get(), "Node")) : nullptr;
+  Ref<> torch_c = node ? steal(PyImport_ImportModule("torch._C")) : nullptr;
+  Ref<> base = torch_c ? steal(PyObject_GetAttrString(torch_c.get(), "_NodeBase")) : nullptr;
+  if (!base || !PyType_Check(node.get()) || !PyType_Check(base.get())) {
+    return false;
+  }
+  node_type = reinterpret_cast<PyTypeObject*>(node.release());  // for good
+  node_base = reinterpret_cast<PyTypeObject*>(base.release());
+  return true;
+}
+
+// What the namespace's create_name() comes to for a plain name. Null with an exception set.
+Ref<> number_name(NodeMaker* maker, PyObject* candidate) {
+  PyObject* count = PyDict_GetItemWithError(maker->counts, candidate);
+  long number = count != nullptr ? PyLong_AsLong(count) : 0;
+  Ref<> name = share(candidate);
+  int used = number == -1 && PyErr_Occurred() ? -1 : PySet_Contains(maker->used, candidate);
+  while (used > 0) {
+    name = steal(PyUnicode_FromFormat("%U_%ld", candidate, ++number));
+    used = name ? PySet_Contains(maker->used, name.get()) : -1;
+  }
+  Ref<> last = steal(used < 0 ? nullptr : PyLong_FromLong(number));
+  if (!last || PySet_Add(maker->used, name.get()) < 0 || PyDict_SetItem(maker->counts, candidate, last.get()) < 0) {
+    return nullptr;
+  }
+  return name;
+}
+
+Ref<> make_name(NodeMaker* maker, PyObject* candidate) {
+  Ref<> plain = steal(PyObject_CallOneArg(maker->is_plain, candidate));
+  if (!plain) {
+    return nullptr;
+  }
+  if (plain.get() == Py_True) {
+    return number_name(maker, candidate);
+  }
+  return steal(PyObject_CallFunctionObjArgs(maker->create_name, candidate, Py_None, nullptr));
+}
+
+int initialise(PyObject* self, PyObject* args, PyObject*) {
+  auto* maker = reinterpret_cast<NodeMaker*>(self);
+  PyObject *graph, *find_candidate, *is_plain;
+  if (!PyArg_ParseTuple(args, "OOO:NodeMaker", &graph, &find_candidate, &is_plain) || !find_node_types()) {
+    return -1;
+  }
+  Ref<> space = steal(PyObject_GetAttrString(graph, "_graph_namespace"));
+  auto part = [&](const char* name) { return space ? PyObject_GetAttrString(space.get(), name) : nullptr; };
+  Py_XSETREF(maker->graph, Py_NewRef(graph));
+  Py_XSETREF(maker->find_candidate, Py_NewRef(find_candidate));
+  Py_XSETREF(maker->is_plain, Py_NewRef(is_plain));
+  Py_XSETREF(maker->create_name, part("create_name"));
+  Py_XSETREF(maker->used, part("_used_names"));
+  Py_XSETREF(maker->counts, part("_base_count"));
+  Py_XSETREF(maker->names, part("_obj_to_name"));
+  if (maker->create_name == nullptr || maker->used == nullptr || maker->counts == nullptr || maker->names == nullptr) {
+    return -1;
+  }
+  if (!PySet_Check(maker->used) || !PyDict_Check(maker->counts) || !PyDict_Check(maker->names)) {
+    PyErr_SetString(PyExc_TypeError, "NodeMaker() takes a torch.fx.Graph");
+    return -1;
+  }
+  return 0;
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* maker = reinterpret_cast<NodeMaker*>(self);
+  Py_VISIT(Py_TYPE(self));
+  for (PyObject* part : {maker->graph, maker->find_candidate, maker->is_plain, maker->create_name, maker->used,
+                         maker->counts, maker->names}) {
+    Py_VISIT(part);
+  }
+  return 0;
+}
+
+int clear(PyObject* self) {
+  auto* maker = reinterpret_cast<NodeMaker*>(self);
+  for (PyObject** part : {&maker->graph, &maker->find_candidate, &maker->is_plain, &maker->create_name, &maker->used,
+                          &maker->counts, &maker->names}) {
+    Py_CLEAR(*part);
+  }
+  return 0;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* python_make_node(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4) {
+    return PyErr_Format(PyExc_TypeError, "make_node() takes 4 arguments");
+  }
+  Ref<> name;
+  return make_node(reinterpret_cast<NodeMaker*>(self), args[0], args[1], args[2], args[3], &name).release();
+}
+
+PyObject* python_make_name(PyObject* self, PyObject* candidate) {
+  return make_name(reinterpret_cast<NodeMaker*>(self), candidate).release();
+}
+
+PyMethodDef methods[] = {
+    {"make_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_make_node)), METH_FASTCALL,
+     "make_node(kind, target, args, kwargs): a node that is not in its place yet"},
+    {"make_name", python_make_name, METH_O, "make_name(candidate): a name that the graph does not have"},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyType_Slot slots[] = {
+    {Py_tp_methods, methods},
+    {Py_tp_init, reinterpret_cast<void*>(initialise)},
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {0, nullptr},
+};
+PyType_Spec spec = {"alternator._capture.NodeMaker", sizeof(NodeMaker), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
+
+}  // namespace
+
+NodeMaker* as_node_maker(PyObject* object) {
+  return Py_IS_TYPE(object, maker_type) ? reinterpret_cast<NodeMaker*>(object) : nullptr;
+}
+
+Ref<> make_node(NodeMaker* maker, PyObject* kind, PyObject* target, PyObject* args, PyObject* kwargs, Ref<>* name) {
+  static PyObject* const set_arguments = PyUnicode_InternFromString("_update_args_kwargs");
+  static PyObject* const nothing = PyTuple_New(0);
+  Ref<> candidate = steal(PyObject_CallOneArg(maker->find_candidate, target));
+  *name = candidate ? make_name(maker, candidate.get()) : nullptr;
+  if (!*name) {
+    return nullptr;
+  }
+  // Without the checks of Node.__init__.
+  Ref<> node = steal(node_base->tp_new(node_type, nothing, nullptr));
+  Ref<> parts = node ? steal(PyTuple_Pack(5, maker->graph, name->get(), kind, target, Py_None)) : nullptr;
+  if (!parts || node_base->tp_init(node.get(), parts.get(), nullptr) < 0) {
+    return nullptr;
+  }
+  PyObject* arguments[] = {node.get(), args, kwargs};
+  Ref<> set = steal(PyObject_VectorcallMethod(set_arguments, arguments, 3, nullptr));
+  if (!set || PyDict_SetItem(maker->names, node.get(), name->get()) < 0) {
+    return nullptr;
+  }
+  return node;
+}
+
+bool add_node_maker(PyObject* module) {
+  maker_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return maker_type != nullptr &&
+         PyModule_AddObjectRef(module, "NodeMaker", reinterpret_cast<PyObject*>(maker_type)) == 0;
+}
+
+}  // namespace alternator::record
