@@ -16,8 +16,16 @@ import torch
 from torch.utils._device import _device_constructors
 
 from alternator import _capture
-from alternator.graphs import GraphWriter, make_example
-from alternator.torch_calls import TorchFailed, Unsupported, find_rule, make_table, write_type
+from alternator.graphs import FakeTensor, GraphWriter, make_example
+from alternator.torch_calls import (
+    TorchFailed,
+    Unsupported,
+    find_rule,
+    make_table,
+    record_call,
+    tell_metadata,
+    write_type,
+)
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -70,6 +78,7 @@ class Tracer:
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
         self.scopes = []  # (object of the scope, node that opened it, function that closes it)
         self.device = find_default_device()
+        self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
 
@@ -87,6 +96,17 @@ class Tracer:
         except Exception as error:
             self.give_up(error)
             raise
+
+    def quick_parts(self):
+        """Give csrc/record/quick_calls.cpp what it does the same with; None if no call is to be quick."""
+        if self.device is not None:
+            return None
+        writer = self.writer
+        return (
+            *(self.unusual, self.rules, record_call, tell_metadata),
+            *(self.known, Known, FAKE, NODE, self.fake_of, self.node_of, self.name_nodes),
+            *(self.mode, name_target, writer.nodes, writer.calls, writer.sites, FakeTensor),
+        )
 
     def place(self, func, kwargs):
         """Say where a factory makes its tensor, if the program set a default device."""

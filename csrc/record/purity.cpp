@@ -50,10 +50,10 @@ const void* key_of(PyObject* callable) {
 
 void set_real_modules(PyObject* names) { real_modules = Py_NewRef(names); }
 
-bool is_of_real_module(PyObject* function) {
-  static PyObject* const key = PyUnicode_InternFromString("__name__");
-  PyObject* name = PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, key);
-  for (Py_ssize_t i = 0; name && PyUnicode_Check(name) && real_modules && i < PyTuple_GET_SIZE(real_modules); ++i) {
+namespace {
+
+bool is_real_module(PyObject* name) {
+  for (Py_ssize_t i = 0; real_modules && i < PyTuple_GET_SIZE(real_modules); ++i) {
     PyObject* module = PyTuple_GET_ITEM(real_modules, i);
     Py_ssize_t length = PyUnicode_GET_LENGTH(module);
     if (PyUnicode_Tailmatch(name, module, 0, PyUnicode_GET_LENGTH(name), -1) == 1 &&
@@ -61,8 +61,30 @@ bool is_of_real_module(PyObject* function) {
       return true;
     }
   }
-  PyErr_Clear();
   return false;
+}
+
+}  // namespace
+
+bool is_of_real_module(PyObject* function) {
+  static PyObject* const key = PyUnicode_InternFromString("__name__");
+  PyObject* name = PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, key);
+  if (name == nullptr || !PyUnicode_CheckExact(name)) {
+    PyErr_Clear();
+    return false;
+  }
+  // Names of modules are few and the same objects; those in here are kept alive.
+  static auto* const answers = new std::unordered_map<PyObject*, bool>;
+  constexpr size_t kMost = 1 << 14;
+  auto found = answers->find(name);
+  if (found != answers->end()) {
+    return found->second;
+  }
+  bool answer = is_real_module(name);
+  if (answers->size() < kMost) {
+    answers->emplace(Py_NewRef(name), answer);
+  }
+  return answer;
 }
 
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }

@@ -6,6 +6,7 @@
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "py/pending.h"
+#include "record/quick_calls.h"
 #include "torch/facts.h"
 
 namespace alternator::record {
@@ -16,19 +17,32 @@ PyTypeObject* mode_type = nullptr;
 
 struct Mode {
   PyObject_HEAD PyObject* tracer;
+  QuickCalls* quick;  // of the session
 };
 
-// Torch calls this for every overridable function while the mode is on its stack.
-PyObject* torch_function(PyObject* self, PyObject* args, PyObject* kwargs) {
-  interp::Unobserved native;
-  Phased calls(Phase::Calls);
-  Ref<> record = steal(PyObject_GetAttrString(reinterpret_cast<Mode*>(self)->tracer, "record"));
-  Ref<> result = record ? steal(PyObject_Call(record.get(), args, kwargs)) : nullptr;
+PyObject* end_call(Ref<> result) {
   Session* session = current_session;
   if (!result && session != nullptr && !session->recorder().aborted()) {
     session->end_by_exception();
   }
   return result.release();
+}
+
+// Torch calls this for every overridable function while the mode is on its stack.
+PyObject* torch_function(PyObject* self, PyObject* args, PyObject* kwargs) {
+  interp::Unobserved native;
+  Phased calls(Phase::Calls);
+  PyObject* call_kwargs = PyTuple_GET_SIZE(args) > 3 ? PyTuple_GET_ITEM(args, 3) : nullptr;
+  QuickCalls* quick = reinterpret_cast<Mode*>(self)->quick;
+  if (quick != nullptr && kwargs == nullptr && PyTuple_GET_SIZE(args) >= 3 && current_session != nullptr) {
+    Ref<> quickly = quick->call(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 2), call_kwargs);
+    if (quickly || PyErr_Occurred()) {
+      return end_call(std::move(quickly));
+    }
+  }
+  Ref<> record = steal(PyObject_GetAttrString(reinterpret_cast<Mode*>(self)->tracer, "record"));
+  Ref<> result = record ? steal(PyObject_Call(record.get(), args, kwargs)) : nullptr;
+  return end_call(std::move(result));
 }
 
 void destroy_mode(PyObject* self) {
@@ -77,7 +91,13 @@ bool Session::run() {
   if (!push || !pop || !mode) {
     return false;
   }
-  reinterpret_cast<Mode*>(mode.get())->tracer = Py_NewRef(tracer_.get());
+  QuickCalls quick(tracer_.get(), &recorder_);
+  struct Lent {
+    Mode* mode;
+    ~Lent() { mode->quick = nullptr; }
+  } lent{reinterpret_cast<Mode*>(mode.get())};
+  lent.mode->tracer = Py_NewRef(tracer_.get());
+  lent.mode->quick = &quick;
   recorder_.set_tracer(tracer_.get());
   Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
   if (!pushed) {

@@ -1,5 +1,6 @@
 #include "source/value.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace alternator::source {
@@ -42,25 +43,48 @@ bool is_pinned_type(PyTypeObject* type) {
          PyType_IsSubtype(type, &PyType_Type) || is_derived_from_one_of(type, identity_types);
 }
 
+// What sort_of() said. A class with a version is as it was when it got it, and no other class gets the same one.
+struct Answer {
+  PyTypeObject* type;
+  unsigned version;
+  Sort sort;
+};
+constexpr size_t kAnswers = 256;
+Answer answers[kAnswers];
+
+Sort sort_of_type(PyTypeObject* type) {
+  if (is_primitive_type(type)) {
+    return Sort::Primitive;
+  }
+  if (tensor_type != nullptr && PyType_IsSubtype(type, tensor_type)) {
+    return Sort::Tensor;
+  }
+  return is_pinned_type(type) ? Sort::Pinned : Sort::Object;
+}
+
 }  // namespace
 
 void set_torch_types(PyTypeObject* tensor, PyObject* by_value, PyObject* by_identity) {
+  std::fill(answers, answers + kAnswers, Answer());
   tensor_type = tensor;
   value_types = Py_NewRef(by_value);
   identity_types = Py_NewRef(by_identity);
 }
 
-bool is_tensor(PyObject* object) { return tensor_type != nullptr && PyType_IsSubtype(Py_TYPE(object), tensor_type); }
+bool is_tensor(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return type == tensor_type || sort_of(object) == Sort::Tensor;
+}
 
 Sort sort_of(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (is_primitive_type(type)) {
-    return Sort::Primitive;
+  unsigned version = type->tp_version_tag;
+  Answer& answer = answers[(reinterpret_cast<uintptr_t>(type) >> 5) % kAnswers];
+  if (answer.type == type && answer.version == version && version != 0) {
+    return answer.sort;
   }
-  if (is_tensor(object)) {
-    return Sort::Tensor;
-  }
-  return is_pinned_type(type) ? Sort::Pinned : Sort::Object;
+  answer = {type, version, sort_of_type(type)};
+  return answer.sort;
 }
 
 bool same_primitive(PyObject* a, PyObject* b) {

@@ -142,6 +142,38 @@ void bind(py::module_& module) {
 
 }  // namespace
 
+namespace {
+
+template <class Function>
+PyObject* without_exceptions(Function function) {
+  try {
+    return function().release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PyObject* call_on_fakes(PyObject* mode, PyObject* function, PyObject* args, PyObject* kwargs) {
+  return without_exceptions(
+      [&] { return py::handle(mode).cast<PythonMode&>().call(function, args, kwargs ? kwargs : Py_None); });
+}
+
+PyObject* make_example_of(PyObject* tensor, PyObject* type) {
+  return without_exceptions([&] { return make_example(tensor, type); });
+}
+
+bool is_ordinary_result(PyObject* object) {
+  if (!Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(THPVariableClass))) return false;
+  const at::Tensor& tensor = THPVariable_Unpack(object);
+  bool leaf = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
+  return (is_fake(tensor) || tensor.is_meta()) && !leaf;
+}
+
 PyObject* make_fakes_module() {
   static PyModuleDef definition;
   try {

@@ -13,4 +13,10 @@ namespace alternator::tensor {
 // A new module object, or null with an exception set. Once in a process; torch must have been imported.
 PyObject* make_fakes_module();
 
+// What the module's functions of these names do; new references, null with an exception set. `kwargs` may be null.
+PyObject* call_on_fakes(PyObject* mode, PyObject* function, PyObject* args, PyObject* kwargs);
+PyObject* make_example_of(PyObject* tensor, PyObject* type);
+// A plain fake, and no new leaf of autograd.
+bool is_ordinary_result(PyObject* tensor);
+
 }  // namespace alternator::tensor
