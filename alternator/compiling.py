@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from alternator import _capture, events, stand_ins
+from alternator import _capture, events, logs, stand_ins
 from alternator.errors import make_unsupported
 from alternator.messages import describe
 from alternator.purity import find_real_modules, make_rows
@@ -40,6 +40,7 @@ def prepare():
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, find_module_getattr())
     events.tell_interest()
+    logs.start()
 
 
 def find_module_getattr():

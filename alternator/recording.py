@@ -104,7 +104,7 @@ class Tracer:
         elif isinstance(error, TorchFailed):
             _capture.abort("TorchException", str(error))
         elif isinstance(error, Unsupported):
-            _capture.abort("UnsupportedTorch", str(error))
+            _capture.abort(error.reason, str(error))
         else:
             text = f"{type(error).__name__}: {error}"
             _capture.abort("Internal", text)
