@@ -25,6 +25,7 @@ __all__ = [
     "is_interpreting",
     "reset",
     "set_logs",
+    "set_progress",
     "uninstall",
 ]
 
@@ -35,6 +36,7 @@ _MODULES = {
     "errors": ["Unsupported"],
     "explaining": ["explain"],
     "logs": ["set_logs"],
+    "progress": ["set_progress"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from alternator import _capture, events, logs, stand_ins
+from alternator import _capture, events, logs, progress, stand_ins
 from alternator.errors import make_unsupported
 from alternator.messages import describe
 from alternator.purity import find_real_modules, make_rows
@@ -41,6 +41,7 @@ def prepare():
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, find_module_getattr())
     events.tell_interest()
     logs.start()
+    progress.start()
 
 
 def find_module_getattr():

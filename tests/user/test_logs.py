@@ -170,9 +170,8 @@ PROGRAM = """
     import torch, alternator
 
     def fn(x):
-        y = x + 1
-        torch._dynamo.graph_break()
-        return y * 2
+        y = x.sum()
+        return x * y.item()
 
     alternator.compile(fn, backend="eager")(torch.ones(3))
 """
