@@ -16,7 +16,7 @@ import torch
 
 from alternator import _capture, events, logs, progress, stand_ins
 from alternator.errors import make_unsupported
-from alternator.messages import describe
+from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 
@@ -102,13 +102,15 @@ def admit(teller, fullgraph, regions, captures, reason):
     if events.listeners:
         teller.emit(events.LimitReached, limit=hit, value=limits[hit], reason=reason)
     teller.report("limit", reason)
+    said = explain("", reason)
+    hints = "".join(f"\n  Hint: {hint}" for hint in said["hints"])
     text = f"alternator: {hit} ({limits[hit]}) reached in {teller.function}. The last reason: {reason}."
     if fails or fullgraph:
         from torch._dynamo.exc import FailOnRecompileLimitHit
 
         option = "fail_on_recompile_limit_hit" if fails else "fullgraph=True"
-        raise FailOnRecompileLimitHit(f"Hard failure due to {option}. {text}")
-    warnings.warn(f"{text} From now on the function runs eagerly where no graph fits.", stacklevel=2)
+        raise FailOnRecompileLimitHit(f"Hard failure due to {option}. {text}{hints}")
+    warnings.warn(f"{text} From now on the function runs eagerly where no graph fits.{hints}", stacklevel=2)
     return False
 
 

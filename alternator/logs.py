@@ -198,9 +198,8 @@ class Writer:
         _seen.add(key)
         if stop.reason == "SkippedFrame":
             self.write("dynamo", f"Skipping frame: {stop.what} in {stop.place}")
-        self.write(
-            "graph_breaks", f"Graph break in user code at {stop.place}\nGraph Break Reason: {messages.write(stop)}"
-        )
+        text = messages.write(stop, "User code traceback:")
+        self.write("graph_breaks", f"Graph break in user code at {stop.place}\nGraph Break Reason: {text}")
 
     def tell_backend(self, event):
         self.write("dynamo", f"Step 2: calling compiler function {event.backend} for {event.function}")

@@ -18,7 +18,7 @@ class Row:
     """A reason. Its texts may name {detail}, {name} (a call without its arguments) and {message} (their first text)."""
 
     id: str
-    core: str  # reason of the core
+    core: str  # reason of the core; "": none of its
     what: str
     why: str
     hints: tuple[str, ...] = ()
@@ -129,6 +129,33 @@ ROWS = [
     ),
     # ---- Calls ---------------------------------------------------------------------------------------------------
     Row(
+        "Print",
+        "MustRun",
+        "Failed to trace builtin operator `print`",
+        "`print` shows something to the world: it runs where it stands, not in a graph.",
+        (
+            "Leave it out, or move it behind the compiled function.",
+            "Under `fullgraph=True`, return what is to be shown.",
+        ),
+        ("print(*",),
+    ),
+    Row(
+        "Files",
+        "MustRun",
+        SKIPPED,
+        "`{name}` opens, reads or writes a file: that must happen at each call, and just there.",
+        (OUTSIDE,),
+        ("io.*", "open(*", "torch.serialization.*", "*.read(*", "pickle.*", "_pickle.*", "os.*", "posix.*"),
+    ),
+    Row(
+        "DeepCopy",
+        "MustRun",
+        "Attempted to copy.deepcopy a tensor",
+        "`{name}` makes tensors and objects that no graph knows.",
+        ("Use `x.detach().clone()`.", OUTSIDE),
+        ("copy.*",),
+    ),
+    Row(
         "Output",
         "MustRun",
         SKIPPED,
@@ -137,7 +164,7 @@ ROWS = [
             "Leave it out, or move it behind the compiled function.",
             "Under `fullgraph=True`, return what is to be shown.",
         ),
-        ("print(*", "logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
+        ("logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
     ),
     Row(
         "OutputByC",
@@ -145,7 +172,7 @@ ROWS = [
         SKIPPED,
         "`{name}` shows something to the world: printing, logging and warnings run where they stand, not in a graph.",
         ("Leave it out, or move it behind the compiled function.",),
-        ("_warnings.*", "sys.*", "*.write()", "*.flush()"),
+        ("_warnings.*", "*.write()", "*.flush()"),
     ),
     Row(
         "RandomNumber",
@@ -382,11 +409,30 @@ ROWS = [
         (OUTSIDE, FEATURE),
     ),
     Row(
+        "NoFake",
+        "NoFake",
+        "NotImplementedError when running on fake tensors",
+        "torch cannot tell what this call gives without computing it: {detail}",
+        (OUTSIDE, "An operator of your own needs `register_fake`."),
+    ),
+    Row(
         "Mistake",
         "TorchException",
         "{error} when making fake tensor call",
         "torch raised an exception, most likely because of a mistake in the program: {detail}",
         (VERBATIM, "Look at the shapes, dtypes and arguments of the call that is underlined."),
+    ),
+    # ---- Too many graphs ----------------------------------------------------------------------------------------
+    Row(
+        "RecompileLimit",
+        "",
+        "Recompile limit reached",
+        "What the function depends on was another thing at each call, so it was captured again and again: {detail}.",
+        (
+            "`ALTERNATOR_LOGS=recompiles` (or `TORCH_LOGS=recompiles`) shows the reason of each recompilation.",
+            "Pass numbers that vary as tensors, and keep shapes to a few.",
+            "`torch._dynamo.config.recompile_limit` is the limit.",
+        ),
     ),
     # ---- The rest ------------------------------------------------------------------------------------------------
     Row(
@@ -499,9 +545,9 @@ def find_columns(frame, source):
     return begin, len(encoded[: frame.end_column].decode(errors="replace"))
 
 
-def quote_frames(stop) -> str:
+def quote_frames(stop, heading="from user code:") -> str:
     """Write the user's frames with the expressions underlined, and the calls of libraries that led to the break."""
-    lines = ["from user code:", *map(quote_frame, stop.user_frames)]
+    lines = [heading, *map(quote_frame, stop.user_frames)]
     behind = stop.library_frames
     if behind:
         names = " and ".join(dict.fromkeys(frame.library for frame in behind))
@@ -509,9 +555,9 @@ def quote_frames(stop) -> str:
     return "\n".join(lines)
 
 
-def write(stop) -> str:
+def write(stop, heading="from user code:") -> str:
     """Write all there is to say of a break."""
-    parts = [describe(stop), quote_frames(stop)] if stop.frames else [describe(stop)]
+    parts = [describe(stop), quote_frames(stop, heading)] if stop.frames else [describe(stop)]
     return "\n\n".join([*parts, f"(reason: {stop.reason}; see docs/messages.md)"])
 
 

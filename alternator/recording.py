@@ -122,6 +122,8 @@ class Tracer:
             return self.mode.call(func, args, kwargs)
         except (MemoryError, RecursionError):
             raise
+        except NotImplementedError as error:
+            raise Unsupported(str(error), "NoFake") from error
         except Exception as error:
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
 

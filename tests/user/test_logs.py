@@ -58,7 +58,12 @@ def test_breaks(said):
     assert list(found) == ["graph_breaks"]
     (text,) = found["graph_breaks"]  # once, although it is met again
     assert text.startswith(f"Graph break in user code at {place(helper, 1)}\nGraph Break Reason: Call to `torch._dyn")
-    for part in ("Explanation: ", "Hint: Remove", "from user code:", "in fn\n    y = helper(y)\n        ^^^^^^^^^"):
+    for part in (
+        "Explanation: ",
+        "Hint: Remove",
+        "User code traceback:",
+        "in fn\n    y = helper(y)\n        ^^^^^^^^^",
+    ):
         assert part in text
 
 

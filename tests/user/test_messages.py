@@ -1,5 +1,6 @@
 """What users read of breaks and mistakes: what happened, where, why, and what to do."""
 
+import copy
 import logging
 import pathlib
 import random
@@ -174,6 +175,14 @@ def texts(x):
     return str(x + 1)  # HERE
 
 
+def copies(x):
+    return copy.deepcopy(x + 1)  # HERE
+
+
+def sparse(x):
+    return (x + 1).to_sparse()  # HERE
+
+
 def backward(x):
     y = (x * W).sum()
     y.backward()  # HERE
@@ -192,7 +201,7 @@ SKIPPED = "Attempted to call function marked as skipped"
 SAID = {
     branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.cond"),
     item: ("TensorItem", "Unsupported Tensor.item() call", "number of Python's", "without `.item()`"),
-    prints: ("Output", SKIPPED, "`print` shows something", "Leave it out"),
+    prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "Leave it out"),
     logs: ("Output", SKIPPED, "logging", "Leave it out"),
     warns: ("OutputByC", SKIPPED, "warnings", "Leave it out"),
     next_of_iterator: ("IteratorOutside", "Unsupported method call: `__next__`", "generator", "Pass the container"),
@@ -201,7 +210,9 @@ SAID = {
     in_a_context: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
     in_a_try_block: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
     extension: ("UnknownCall", SKIPPED, "`zlib.crc32` is C code", "custom_op"),
-    saves: ("LibraryCall", SKIPPED, "`torch.serialization.save`", "before or after"),
+    saves: ("Files", SKIPPED, "`torch.serialization.save`", "before or after"),
+    copies: ("DeepCopy", "Attempted to copy.deepcopy a tensor", "no graph knows", "clone"),
+    sparse: ("NoFake", "NotImplementedError when running", "layout Sparse", "before or after"),
     skips: ("SkippedFrame", "Call to `torch._dynamo.skip_frame()`", "asks not to be captured", "Remove the"),
     calls_disabled: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "reason: it is old", "Remove the"),
     selects: ("DynamicShape", "Dynamic shape operator", "size of the result", "torch.where"),
@@ -348,7 +359,7 @@ def test_the_table_covers_the_core():
     assert len(names) > 20
     for name in names:
         assert any(row.core == name and not row.details for row in messages.ROWS), name
-    assert {row.core for row in messages.ROWS} <= set(names)
+    assert {row.core for row in messages.ROWS} <= {*names, ""}
     assert len({row.id for row in messages.ROWS}) == len(messages.ROWS)
 
 
