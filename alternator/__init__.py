@@ -17,12 +17,15 @@ __version__ = "0.1.0"
 __all__ = [
     "Unsupported",
     "compile",
+    "explain",
     "frames_translated",
     "install",
     "installed",
     "interpret",
     "is_interpreting",
     "reset",
+    "set_logs",
+    "set_progress",
     "uninstall",
 ]
 
@@ -31,6 +34,9 @@ _MODULES = {
     "compiling": ["compile", "frames_translated", "reset"],
     "takeover": ["install", "installed", "uninstall"],
     "errors": ["Unsupported"],
+    "explaining": ["explain"],
+    "logs": ["set_logs"],
+    "progress": ["set_progress"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

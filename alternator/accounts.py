@@ -13,13 +13,10 @@ from torch._dynamo.types import GuardFail
 from torch._dynamo.utils import _get_error_on_graph_break, _set_error_on_graph_break, counters
 
 from alternator.errors import make_unsupported
-from alternator.messages import describe, summarize, write
+from alternator.messages import describe, summarize
 from alternator.recording import Tracer
 from alternator.stances import stance
 
-# TORCH_LOGS=graph_breaks,recompiles
-break_log = torch._logging.getArtifactLogger("torch._dynamo.symbolic_convert", "graph_breaks")
-recompile_log = torch._logging.getArtifactLogger("torch._dynamo.guards", "recompiles")
 SIZES = re.compile(r"`(.*)` had sizes \[([\d, ]+)\], has now \[([\d, ]+)\]")
 
 
@@ -65,7 +62,6 @@ class Account:
         self.reason = stop
         if self.is_error():
             self.report_error(stop)
-        break_log.debug("Graph break in user code at %s\nGraph Break Reason: %s", stop.place, write(stop))
 
     def is_error(self):
         """Tell whether a break is an error where the trace ended: error_on_graph_break()."""
@@ -86,7 +82,6 @@ class Account:
             f"Recompiling function {code.co_name} in {code.co_filename}:{code.co_firstlineno}\n"
             f"    triggered by the following guard failure(s):\n    - {text}"
         )
-        recompile_log.debug(message)
         if config.error_on_recompile:
             raise torch._dynamo.exc.RecompileError(message)
         self.tell_of_failure(text)

@@ -14,9 +14,9 @@ import weakref
 
 import torch
 
-from alternator import _capture, events, stand_ins
+from alternator import _capture, events, logs, progress, stand_ins
 from alternator.errors import make_unsupported
-from alternator.messages import describe
+from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 
@@ -40,6 +40,8 @@ def prepare():
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, find_module_getattr())
     events.tell_interest()
+    logs.start()
+    progress.start()
 
 
 def find_module_getattr():
@@ -100,13 +102,15 @@ def admit(teller, fullgraph, regions, captures, reason):
     if events.listeners:
         teller.emit(events.LimitReached, limit=hit, value=limits[hit], reason=reason)
     teller.report("limit", reason)
+    said = explain("", reason)
+    hints = "".join(f"\n  Hint: {hint}" for hint in said["hints"])
     text = f"alternator: {hit} ({limits[hit]}) reached in {teller.function}. The last reason: {reason}."
     if fails or fullgraph:
         from torch._dynamo.exc import FailOnRecompileLimitHit
 
         option = "fail_on_recompile_limit_hit" if fails else "fullgraph=True"
-        raise FailOnRecompileLimitHit(f"Hard failure due to {option}. {text}")
-    warnings.warn(f"{text} From now on the function runs eagerly where no graph fits.", stacklevel=2)
+        raise FailOnRecompileLimitHit(f"Hard failure due to {option}. {text}{hints}")
+    warnings.warn(f"{text} From now on the function runs eagerly where no graph fits.{hints}", stacklevel=2)
     return False
 
 

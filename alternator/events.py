@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import threading
 import time
+import types
 import typing
 import warnings
 
@@ -23,6 +24,7 @@ if typing.TYPE_CHECKING:
     import torch
 
 capture_numbers = itertools.count(1)
+STATE = "torch's modes are as they were: grad, inference, autocast, default dtype and device, determinism, threads"
 
 
 # ---- Places --------------------------------------------------------------------------------------------------------
@@ -110,6 +112,8 @@ class CaptureBegan(Event):
 
     frames: tuple[Frame, ...]  # from the outermost
     after_break: bool
+    code: types.CodeType = dataclasses.field(repr=False)  # of the innermost frame
+    offset: int = dataclasses.field(repr=False)  # of the instruction that is the first, in bytes
 
     @property
     def start(self) -> Frame:
@@ -383,7 +387,8 @@ class Teller:
         frames = make_frames(trail)
         after_break = trail[0][1] != 0
         _local.captures = [*getattr(_local, "captures", ()), Capture(frames, after_break)]
-        self.emit(CaptureBegan, frames=frames, after_break=after_break)
+        code, offset = trail[-1]
+        self.emit(CaptureBegan, frames=frames, after_break=after_break, code=code, offset=offset)
 
     def tell_region(self, what):
         if current_capture() is not None:
@@ -516,6 +521,8 @@ def make_guards(rows, sites) -> tuple[Guard, ...]:
             finders.setdefault(child, number)
         place = places[site] if site >= 0 else None
         guards.append(Guard(text, source, kind, finders.get(parent), place))
+    if guards:
+        guards.append(Guard(STATE, "torch", "GlobalState", None, None))
     return tuple(guards)
 
 

@@ -117,7 +117,7 @@ def call_inside(fn, *args, **kwargs):
 def skip_function(tracer, func, args, kwargs):
     """Give up the trace; Account.begin() begins no other one."""
     tracer.skips = True
-    raise Unsupported(f"skip_frame({', '.join(map(repr, args))})")
+    raise Unsupported(f"torch._dynamo.skip_frame({', '.join(map(repr, args))})", "SkippedFrame")
 
 
 class NoScope:

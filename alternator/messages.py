@@ -18,7 +18,7 @@ class Row:
     """A reason. Its texts may name {detail}, {name} (a call without its arguments) and {message} (their first text)."""
 
     id: str
-    core: str  # reason of the core
+    core: str  # reason of the core; "": none of its
     what: str
     why: str
     hints: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ ROWS = [
         "SkippedFrame",
         "SkippedFrame",
         "Call to `torch._dynamo.skip_frame()`",
-        "The function asks not to be captured: it runs eagerly, and what it calls is captured on its own. {detail}",
+        "The function asks not to be captured: it runs eagerly, and what it calls is captured on its own.",
         ("Remove the `torch._dynamo.skip_frame()` call.",),
     ),
     Row(
@@ -129,6 +129,33 @@ ROWS = [
     ),
     # ---- Calls ---------------------------------------------------------------------------------------------------
     Row(
+        "Print",
+        "MustRun",
+        "Failed to trace builtin operator `print`",
+        "`print` shows something to the world: it runs where it stands, not in a graph.",
+        (
+            "Leave it out, or move it behind the compiled function.",
+            "Under `fullgraph=True`, return what is to be shown.",
+        ),
+        ("print(*",),
+    ),
+    Row(
+        "Files",
+        "MustRun",
+        SKIPPED,
+        "`{name}` opens, reads or writes a file: that must happen at each call, and just there.",
+        (OUTSIDE,),
+        ("io.*", "open(*", "torch.serialization.*", "*.read(*", "pickle.*", "_pickle.*", "os.*", "posix.*"),
+    ),
+    Row(
+        "DeepCopy",
+        "MustRun",
+        "Attempted to copy.deepcopy a tensor",
+        "`{name}` makes tensors and objects that no graph knows.",
+        ("Use `x.detach().clone()`.", OUTSIDE),
+        ("copy.*",),
+    ),
+    Row(
         "Output",
         "MustRun",
         SKIPPED,
@@ -137,7 +164,7 @@ ROWS = [
             "Leave it out, or move it behind the compiled function.",
             "Under `fullgraph=True`, return what is to be shown.",
         ),
-        ("print(*", "logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
+        ("logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
     ),
     Row(
         "OutputByC",
@@ -145,7 +172,7 @@ ROWS = [
         SKIPPED,
         "`{name}` shows something to the world: printing, logging and warnings run where they stand, not in a graph.",
         ("Leave it out, or move it behind the compiled function.",),
-        ("_warnings.*", "sys.*", "*.write()", "*.flush()"),
+        ("_warnings.*", "*.write()", "*.flush()"),
     ),
     Row(
         "RandomNumber",
@@ -177,6 +204,14 @@ ROWS = [
         SKIPPED,
         "`{name}` has to run for real: it does what must not happen while a graph is made, or at another time.",
         (f"Avoid calling `{{name}}` here. {OUTSIDE}", CUSTOM_OP),
+    ),
+    Row(
+        "ContextExit",
+        "UnknownCall",
+        "Unsupported context manager",
+        "The end of a `with` calls `{name}`, which is C code of which it is not known what it does.",
+        ("Move the `with` to outside of the compiled function.",),
+        ("*.__exit__()", "*.__enter__()"),
     ),
     Row(
         "UnknownCall",
@@ -374,11 +409,30 @@ ROWS = [
         (OUTSIDE, FEATURE),
     ),
     Row(
+        "NoFake",
+        "NoFake",
+        "NotImplementedError when running on fake tensors",
+        "torch cannot tell what this call gives without computing it: {detail}",
+        (OUTSIDE, "An operator of your own needs `register_fake`."),
+    ),
+    Row(
         "Mistake",
         "TorchException",
         "{error} when making fake tensor call",
         "torch raised an exception, most likely because of a mistake in the program: {detail}",
         (VERBATIM, "Look at the shapes, dtypes and arguments of the call that is underlined."),
+    ),
+    # ---- Too many graphs ----------------------------------------------------------------------------------------
+    Row(
+        "RecompileLimit",
+        "",
+        "Recompile limit reached",
+        "What the function depends on was another thing at each call, so it was captured again and again: {detail}.",
+        (
+            "`ALTERNATOR_LOGS=recompiles` (or `TORCH_LOGS=recompiles`) shows the reason of each recompilation.",
+            "Pass numbers that vary as tensors, and keep shapes to a few.",
+            "`torch._dynamo.config.recompile_limit` is the limit.",
+        ),
     ),
     # ---- The rest ------------------------------------------------------------------------------------------------
     Row(
@@ -467,18 +521,72 @@ def summarize(frames) -> traceback.StackSummary:
     return traceback.StackSummary.from_list(entries)
 
 
-def quote_frames(stop) -> str:
+def quote_frame(frame) -> str:
+    """Write a frame as tracebacks do, the expression underlined."""
+    head = f'  File "{frame.file}", line {frame.line}, in {frame.function}'
+    source = frame.source
+    text = source.strip()
+    if not text:
+        return head
+    begin, end = find_columns(frame, source)
+    shift = len(source) - len(source.lstrip())
+    marks = " " * (begin - shift) + "^" * (end - begin) if end > begin >= shift else ""
+    return "\n".join([head, f"    {text}", f"    {marks}"] if marks else [head, f"    {text}"])
+
+
+def find_columns(frame, source):
+    """Find the columns of the expression in its first line, in characters."""
+    if frame.column is None or frame.end_column is None:
+        return 0, 0
+    encoded = source.encode()
+    begin = len(encoded[: frame.column].decode(errors="replace"))
+    if frame.end_line != frame.line:
+        return begin, len(source.rstrip())
+    return begin, len(encoded[: frame.end_column].decode(errors="replace"))
+
+
+def quote_frames(stop, heading="from user code:") -> str:
     """Write the user's frames with the expressions underlined, and the calls of libraries that led to the break."""
-    lines = ["from user code:", *summarize(stop.user_frames).format()]
-    if stop.library_frames:
-        first, last = stop.library_frames[0], stop.library_frames[-1]
-        lines += [f"which led, in {first.library}, to:", *summarize(stop.library_frames[-2:]).format()]
-        if last.library != first.library:
-            lines[-3] = f"which led, by {first.library}, in {last.library}, to:"
-    return "\n".join(line.rstrip("\n") for line in lines)
+    lines = [heading, *map(quote_frame, stop.user_frames)]
+    behind = stop.library_frames
+    if behind:
+        names = " and ".join(dict.fromkeys(frame.library for frame in behind))
+        lines += [f"which led, in {names}, to:", *map(quote_frame, behind[-2:])]
+    return "\n".join(lines)
 
 
-def write(stop) -> str:
+def write(stop, heading="from user code:") -> str:
     """Write all there is to say of a break."""
-    parts = [describe(stop), quote_frames(stop)] if stop.frames else [describe(stop)]
+    parts = [describe(stop), quote_frames(stop, heading)] if stop.frames else [describe(stop)]
     return "\n\n".join([*parts, f"(reason: {stop.reason}; see docs/messages.md)"])
+
+
+# ---- The page ------------------------------------------------------------------------------------------------------
+
+INTRODUCTION = """# Why a function is split: every reason
+
+Made from the table in `alternator/messages.py` by `python -m alternator.messages`; do not edit.
+
+A *break* is an instruction that cannot be part of a graph. It runs for real, and a new graph begins behind it: nothing
+is lost but speed. Under `fullgraph=True` a break is an error instead, `alternator.Unsupported`, which
+`except torch._dynamo.exc.Unsupported` catches as well. Its `stop` has all that is said here as data: `reason`, `what`,
+`why`, `hints`, `detail`, `frames`.
+
+See the breaks of a function with `print(alternator.explain(fn)(*args))`, those of a program with
+`ALTERNATOR_LOGS=graph_breaks`. Where a text below has `{name}`, a message has the name of what was called; `{detail}`
+is what exactly it is about, `{message}` the program's own words, `{error}` the class of torch's exception.
+"""
+
+
+def write_page() -> str:
+    """Write docs/messages.md."""
+    parts = [INTRODUCTION]
+    for row in ROWS:
+        lines = [f"## {row.id}", "", f"**{row.what}**", "", row.why]
+        lines += ["", *(f"- {hint}" for hint in row.hints)] if row.hints else []
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(write_page(), end="")

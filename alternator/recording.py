@@ -124,7 +124,7 @@ class Tracer:
         elif isinstance(error, TorchFailed):
             _capture.abort("TorchException", str(error))
         elif isinstance(error, Unsupported):
-            _capture.abort("UnsupportedTorch", str(error))
+            _capture.abort(error.reason, str(error))
         else:
             text = f"{type(error).__name__}: {error}"
             _capture.abort("Internal", text)
@@ -142,6 +142,8 @@ class Tracer:
             return self.mode.call(func, args, kwargs)
         except (MemoryError, RecursionError):
             raise
+        except NotImplementedError as error:
+            raise Unsupported(str(error), "NoFake") from error
         except Exception as error:
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
 

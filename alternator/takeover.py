@@ -20,8 +20,8 @@ import torch
 import torch._dynamo
 from torch._dynamo import eval_frame
 
-from alternator import compiling, markers
-from alternator.accounts import Account, list_guards
+from alternator import compiling, events, markers
+from alternator.accounts import Account
 from alternator.stances import stance
 
 # What takes whose place: (module, name) -> ours. Filled below.
@@ -219,26 +219,15 @@ def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **_):
 @takes_place_of(eval_frame)
 def explain(f, *extra_args, **extra_kwargs):
     """Tell what is captured of a call: torch._dynamo.explain."""
-    from torch._dynamo.backends.debugging import ExplainOutput
+    from alternator.explaining import Collector, make_output
 
     def inner(*args, **kwargs):
         torch._dynamo.reset()
-        graphs, operations, reasons = [], [], []
-
-        def collect(module, inputs):
-            graphs.append(module)
-            operations.append([node.target for node in module.graph.nodes if node.op == "call_function"])
-            if module.compile_subgraph_reason.graph_break:
-                reasons.append(module.compile_subgraph_reason)
-            return module.forward
-
-        compiled = optimize(collect)(f)
-        compiled(*args, **kwargs)
-        guards = list_guards(compiled)
-        times = torch._dynamo.utils.compile_times(repr="str")
+        collector = Collector()
+        with events.listen(collector):
+            optimize(lambda module, inputs: module.forward)(f)(*args, **kwargs)
         torch._dynamo.reset()
-        counts = len(graphs), len(graphs) - 1, reasons, sum(map(len, operations))
-        return ExplainOutput(graphs, *counts, operations, guards, times)
+        return make_output(collector.explain(events.describe_function(f)))
 
     if extra_args or extra_kwargs:
         import warnings

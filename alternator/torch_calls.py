@@ -17,7 +17,11 @@ from alternator.purity import find_torch_functions
 
 
 class Unsupported(Exception):
-    """A use of torch that cannot be captured."""
+    """A use of torch that cannot be captured. `reason` is one of csrc/base/abort.def."""
+
+    def __init__(self, text, reason="UnsupportedTorch"):
+        super().__init__(text)
+        self.reason = reason
 
 
 class TorchFailed(Exception):

@@ -92,9 +92,9 @@ class StridedFacts : public Facts {
   std::string describe() const override {
     PyObject* type = type_ ? PyWeakref_GET_OBJECT(type_.get()) : Py_None;
     std::ostringstream text;
-    text << (PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "Tensor") << ' ' << dtype_
-         << c10::IntArrayRef(sizes_) << " strides " << c10::IntArrayRef(strides_) << ' ' << device_
-         << (requires_grad_ ? " requires_grad" : "");
+    text << (PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "Tensor") << ' '
+         << c10::getDtypeNames(dtype_).first << c10::IntArrayRef(sizes_) << " strides " << c10::IntArrayRef(strides_)
+         << ' ' << device_ << (requires_grad_ ? " requires_grad" : "");
     return text.str();
   }
 

@@ -1,0 +1,375 @@
+"""What users read of breaks and mistakes: what happened, where, why, and what to do."""
+
+import copy
+import logging
+import pathlib
+import random
+import re
+import threading
+import time
+import warnings
+
+import pytest
+import torch
+
+import alternator
+from alternator import events, messages
+
+pytestmark = pytest.mark.capture
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+X = torch.ones(3)
+
+
+# ---- Programs, each with the line that breaks ----------------------------------------------------------------------
+# First those of the documents that people come from: TorchDynamo's pages on breaks, on fullgraph=True, on functions
+# that it skips.
+
+
+def misspelled(x):
+    y = torch.sin(x, x)  # HERE
+    return y
+
+
+def branch(x):
+    y = x.sum()
+    if y > 0:  # HERE
+        return x + 1
+    return x - 1
+
+
+def item(x):
+    return x - x.sum().item()  # HERE
+
+
+def prints(x):
+    x = x + 1
+    print("log!")  # HERE
+    return torch.sin(x)
+
+
+def logs(x):
+    x = x + 1
+    logging.getLogger("test").debug("hm")  # HERE
+    return x
+
+
+def warns(x):
+    x = x + 1
+    warnings.warn("hm", stacklevel=2)  # HERE
+    return x
+
+
+def next_of_iterator(x):
+    return x + next(ITERATOR)  # HERE
+
+
+def breaks(x):
+    y = x.sin()
+    torch._dynamo.graph_break("my own reason")  # HERE
+    return y.sin()
+
+
+def in_a_loop(x):
+    for _ in range(2):
+        x = x + 1
+        torch._dynamo.graph_break()  # HERE
+    return x
+
+
+def in_a_context(x):
+    with torch.no_grad():
+        x = x + 1
+        torch._dynamo.graph_break()  # HERE
+    return x
+
+
+def in_a_try_block(x):
+    try:
+        x = x + 1
+        torch._dynamo.graph_break()  # HERE
+    except ValueError:
+        pass
+    return x
+
+
+def extension(x):
+    import zlib
+
+    return x + zlib.crc32(b"x")  # HERE
+
+
+def saves(x):
+    y = x**2
+    torch.save(y, "/dev/null")  # HERE
+    return y
+
+
+def skips(x):
+    x = x + 1
+    torch._dynamo.skip_frame("leave me alone")  # HERE
+    return x
+
+
+@torch.compiler.disable(reason="it is old")
+def disabled(x):
+    return x + 1
+
+
+def calls_disabled(x):
+    return disabled(x * 2)  # HERE
+
+
+# .. and others.
+
+
+def selects(x):
+    return x[x > 0]  # HERE
+
+
+def number(x):
+    return x + float(x.sum())  # HERE
+
+
+def lists(x):
+    return (x + 1).tolist()  # HERE
+
+
+def draws(x):
+    return x + random.random()  # HERE
+
+
+def asks_for_time(x):
+    return x + time.time()  # HERE
+
+
+def defines_a_class(x):
+    class Local:  # HERE
+        pass
+
+    return x + 1
+
+
+def locks(x):
+    x = x + 1
+    with LOCK:  # HERE
+        return x * 2
+
+
+def address(x):
+    return x + id(x)  # HERE
+
+
+def sets_an_attribute(x):
+    x = x + 1
+    x.tag = "mine"  # HERE
+    return x
+
+
+def requires_grad(x):
+    x = x + 1
+    x.requires_grad_()  # HERE
+    return x
+
+
+def texts(x):
+    return str(x + 1)  # HERE
+
+
+def copies(x):
+    return copy.deepcopy(x + 1)  # HERE
+
+
+def sparse(x):
+    return (x + 1).to_sparse()  # HERE
+
+
+def backward(x):
+    y = (x * W).sum()
+    y.backward()  # HERE
+    return y
+
+
+def wrong_shapes(x):
+    return x @ torch.ones(5, 5)  # HERE
+
+
+LOCK = threading.Lock()
+ITERATOR = (number for number in [1.0] * 100)
+W = torch.ones(3, requires_grad=True)
+SKIPPED = "Attempted to call function marked as skipped"
+# program -> (reason, what, words of why, words of a hint)
+SAID = {
+    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.cond"),
+    item: ("TensorItem", "Unsupported Tensor.item() call", "number of Python's", "without `.item()`"),
+    prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "Leave it out"),
+    logs: ("Output", SKIPPED, "logging", "Leave it out"),
+    warns: ("OutputByC", SKIPPED, "warnings", "Leave it out"),
+    next_of_iterator: ("IteratorOutside", "Unsupported method call: `__next__`", "generator", "Pass the container"),
+    breaks: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: my own reason", "Remove the"),
+    in_a_loop: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
+    in_a_context: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
+    in_a_try_block: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
+    extension: ("UnknownCall", SKIPPED, "`zlib.crc32` is C code", "custom_op"),
+    saves: ("Files", SKIPPED, "`torch.serialization.save`", "before or after"),
+    copies: ("DeepCopy", "Attempted to copy.deepcopy a tensor", "no graph knows", "clone"),
+    sparse: ("NoFake", "NotImplementedError when running", "layout Sparse", "before or after"),
+    skips: ("SkippedFrame", "Call to `torch._dynamo.skip_frame()`", "asks not to be captured", "Remove the"),
+    calls_disabled: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "reason: it is old", "Remove the"),
+    selects: ("DynamicShape", "Dynamic shape operator", "size of the result", "torch.where"),
+    number: ("TensorScalar", "Data dependent operator", "float(x)", "the tensor itself"),
+    lists: ("TensorValues", "Tensor data is read", "tolist", "Stay with tensors"),
+    draws: ("RandomNumber", SKIPPED, "random number", "torch.rand"),
+    asks_for_time: ("Time", SKIPPED, "time", "before or after"),
+    defines_a_class: ("ClassDefinition", "LOAD_BUILD_CLASS", "class is defined", "Move the class"),
+    locks: ("ContextManager", "Unsupported context manager", "_thread.lock", "Move the `with`"),
+    address: ("ObjectAddress", "The address of an object", "another one in each run", "with `is`"),
+    sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "no Python attributes", "beside"),
+    requires_grad: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
+    texts: ("TensorPrinted", "Tensor data is read", "shows its values", "Print it before"),
+    backward: ("Autograd", "Autograd runs inside", "backward pass", "outside"),
+}
+
+
+OTHERS = {locks: "ContextExit"}  # what breaks besides
+
+
+def find_line(fn):
+    """Find the line that is marked, and its text without the mark."""
+    source = pathlib.Path(__file__).read_text().splitlines()
+    for number in range(fn.__code__.co_firstlineno, len(source)):
+        if source[number].endswith("# HERE"):
+            return number + 1, source[number].removesuffix("# HERE").strip()
+    raise AssertionError("no line is marked")
+
+
+def hear(fn, *args, **options):
+    """Call a compiled function; return its breaks."""
+    heard = []
+    with events.listen(heard.append), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alternator.compile(fn, backend="eager", **options)(*args)
+    return [event for event in heard if isinstance(event, events.Break)]
+
+
+@pytest.mark.parametrize("fn", SAID, ids=lambda fn: fn.__name__)
+def test_breaks(fn, capsys):
+    reason, what, why, hint = SAID[fn]
+    stops = hear(fn, X)
+    assert {stop.reason for stop in stops} <= {reason, OTHERS.get(fn)}
+    assert stops[0].reason == reason
+    stop = stops[0]
+    assert what in stop.what
+    assert why in stop.why
+    assert any(hint in text for text in stop.hints)
+    number, text = find_line(fn)
+    assert (stop.place.file, stop.place.line, stop.place.function) == (__file__, number, fn.__name__)
+    said = messages.write(stop)
+    underlined = re.search(r"    (.*)\n    ( *)(\^+)$", said, re.MULTILINE)
+    assert underlined[1].startswith(text)
+    expression = underlined[1][len(underlined[2]) : len(underlined[2]) + len(underlined[3])]
+    assert expression
+    assert expression.removesuffix("  # HERE") in text
+
+
+@pytest.mark.parametrize("fn", [branch, item, prints, extension, breaks, calls_disabled], ids=lambda fn: fn.__name__)
+def test_full_graph(fn, capsys):
+    reason, what, why, hint = SAID[fn]
+    with pytest.raises(torch._dynamo.exc.Unsupported) as raised:
+        alternator.compile(fn, backend="eager", fullgraph=True)(X)
+    assert type(raised.value) is alternator.Unsupported
+    text = str(raised.value)
+    number, line = find_line(fn)
+    for part in (
+        what,
+        why,
+        hint,
+        f'File "{__file__}", line {number}, in {fn.__name__}',
+        line,
+        "^^^^",
+        "fullgraph=True",
+    ):
+        assert part in text
+    assert raised.value.stop.reason == reason
+    assert raised.value.real_stack[-1].lineno == number
+    assert capsys.readouterr().out == ""
+
+
+MISTAKES = [
+    (misspelled, TypeError, "takes 1 positional argument"),
+    (wrong_shapes, RuntimeError, "cannot be multiplied"),
+]
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("fn, error, words", MISTAKES, ids=["misspelled", "wrong_shapes"])
+def test_mistakes_of_the_program_read_as_such(fn, error, words, fullgraph):
+    heard = []
+    with events.listen(heard.append), pytest.raises(error, match=words) as raised:
+        alternator.compile(fn, backend="eager", fullgraph=fullgraph)(X)
+    assert raised.traceback[-1].lineno + 1 == find_line(fn)[0]
+    (stop,) = [event for event in heard if isinstance(event, events.Break)]
+    assert stop.reason == "Mistake"
+    assert stop.what == f"{error.__name__} when making fake tensor call"
+    assert words in stop.why
+    assert "without compiling it" in stop.hints[0]
+    assert stop.place.line == find_line(fn)[0]
+
+
+def test_the_call_of_a_library_that_led_there():
+    class Broken(torch.nn.Module):
+        def forward(self, x):
+            return x.sum().item()
+
+    def through_torch(x):
+        return torch.utils.checkpoint.checkpoint(lambda x: x + 1, x + 1, use_reentrant=True)
+
+    (stop, *_) = hear(torch.nn.Sequential(Broken()), X)
+    assert [frame.function.split(".")[-1] for frame in stop.user_frames] == ["forward"]
+    (stop, *_) = hear(through_torch, X)
+    text = messages.quote_frames(stop)
+    assert "which led, in torch, to:" in text
+    assert text.count("File ") >= 2
+    assert stop.library_frames[-1].library == "torch"
+    assert text.index("through_torch") < text.index("which led")
+
+
+def test_columns_are_characters():
+    def fn(x):
+        return "äöü", x + len("äöü"), x.sum().item()
+
+    (stop,) = hear(fn, X)
+    line, marks = messages.quote_frame(stop.place).splitlines()[1:]
+    assert line[marks.index("^") : marks.rindex("^") + 1] == "x.sum().item()"
+
+
+def test_expressions_of_several_lines():
+    def fn(x):
+        return torch.Tensor.tolist(
+            x + 1,
+        )
+
+    (stop, *_) = hear(fn, X)
+    line, marks = messages.quote_frame(stop.place).splitlines()[1:]
+    assert line.strip() == "return torch.Tensor.tolist("
+    assert marks.strip() == "^" * len("torch.Tensor.tolist(")
+
+
+def test_the_table_covers_the_core():
+    names = re.findall(r"^ABORT\((\w+)\)", (ROOT / "csrc/base/abort.def").read_text(), re.MULTILINE)
+    assert len(names) > 20
+    for name in names:
+        assert any(row.core == name and not row.details for row in messages.ROWS), name
+    assert {row.core for row in messages.ROWS} <= {*names, ""}
+    assert len({row.id for row in messages.ROWS}) == len(messages.ROWS)
+
+
+def test_rows_fill_their_texts():
+    for row in messages.ROWS:
+        texts = messages.explain(row.core, row.details[0].replace("*", "x") if row.details else "some.call('why')")
+        assert texts["reason"] == row.id
+        assert "{" not in "".join([texts["what"], texts["why"], *texts["hints"]])
+        assert all(text.endswith(".") for text in texts["hints"])
+
+
+def test_the_page_is_up_to_date():
+    assert (ROOT / "docs/messages.md").read_text() == messages.write_page()
