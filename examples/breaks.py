@@ -1,7 +1,8 @@
 """Breaks, and the page that shows them. Run with ./dev demo examples/breaks.py and open the file that it names.
 
-`statistics` needs the value of a tensor and prints: neither can be part of a graph. Alternator runs these two instructions
-for real and captures everything around them, inside the loop as well. `better_statistics` computes the same in one graph.
+`statistics` needs the value of a tensor and prints: neither can be part of a graph. Alternator runs these two
+instructions for real and captures everything around them, inside the loop as well. `better_statistics` computes the
+same in one graph.
 """
 
 import sys

@@ -1,7 +1,8 @@
 """A generation loop with a cache that grows. Run with ./dev demo examples/generation.py.
 
-Each length of a growing cache is a shape of its own, and each shape a graph of its own (docs/guide/shapes.md). So the cache
-here is made once, as long as it will ever be, and filled in place: one graph for the prompt, one for all other tokens.
+Each length of a growing cache is a shape of its own, and each shape a graph of its own (docs/guide/shapes.md). So the
+cache here is made once, as long as it will ever be, and filled in place: one graph for the prompt, one for all other
+tokens.
 """
 
 import torch

@@ -1,6 +1,7 @@
 """A transformers model (small, random weights: nothing is downloaded) behind an unmodified torch.compile call.
 
-Run with ./dev demo examples/transformer.py; without the two lines marked below, `python -m alternator run` does the same.
+Run with ./dev demo examples/transformer.py. Without the two lines marked below, `python -m alternator run` does the
+same.
 """
 
 import torch
