@@ -39,7 +39,8 @@ def report(path=DEFAULT_PATH, *, title=None) -> Report:
 class Report:
     """A report in the making: what `alternator.report()` returns.
 
-    `path` is where it is written to, `title` what stands at its top, `status` how the program ended, if that is to be shown.
+    `path` is where it is written to, `title` what stands at its top, `status` how the program ended, if that is to be
+    shown.
     """
 
     def __init__(self, path=DEFAULT_PATH, title=None):
