@@ -72,7 +72,7 @@ class Drawing {
   }
 
   drawChildren(box) {
-    const edges = box.lines_.map(({ points, source, to, ends }) => el("svg:path.edge", { d: smoothPath(points), "data-from": source, "data-to": to, "marker-end": ends ? "url(#arrow)" : null }));
+    const edges = box.edges.map(({ points, source, to, ends }) => el("svg:path.edge", { d: smoothPath(points), "data-from": source, "data-to": to, "marker-end": ends ? "url(#arrow)" : null }));
     return el("svg:g", null, edges, box.children.map((child) => this.drawBox(child)));
   }
 

@@ -4,7 +4,7 @@
 //              box's children never depend on one another in a circle
 //   ports      where an edge passes through the border of an open box: `in` ports on its top, `out` ports on its bottom
 //   layout     each open box on its own, from the inside out: layers by longest path, order by barycentres, positions
-//              by least squares under the order (pool adjacent violators)
+//              by aligning items into columns (Brandes and Köpf, "Fast and simple horizontal coordinate assignment")
 
 const KIND = { input: 0, held: 1, call: 2, other: 3, output: 4 };
 const GAP = { x: 18, y: 34, port: 10, pad: 14, head: 22 };
@@ -173,7 +173,7 @@ function layoutBox(box, graph, levels) {
   }
   const level = levels.get(box) || { edges: new Map(), ins: new Map(), outs: new Map() };
   const items = new Map();
-  const put = (key, fields) => items.set(key, { key, above: [], below: [], layer: 0, x: 0, ...fields });
+  const put = (key, fields) => items.set(key, { key, above: [], below: [], links: new Map(), layer: 0, x: 0, ...fields });
   for (const key of level.ins.keys()) put(`in:${key}`, { w: GAP.port, h: 0, port: "in", source: key });
   for (const child of box.children) put(child.key, { w: child.w, h: child.h, box: child });
   for (const key of level.outs.keys()) put(`out:${key}`, { w: GAP.port, h: 0, port: "out", source: key });
@@ -208,13 +208,15 @@ function insertBends(layers, edges) {
     const chain = [edge.from];
     for (let layer = edge.from.layer + 1; layer < edge.to.layer; layer++) {
       const shared = layers[layer].find((item) => item.bend === edge.source && item.from === edge.from);
-      const bend = shared || { bend: edge.source, from: edge.from, w: 4, h: 0, layer, above: [], below: [], x: 0 };
+      const bend = shared || { bend: edge.source, from: edge.from, w: 4, h: 0, layer, above: [], below: [], links: new Map(), x: 0 };
       if (!shared) layers[layer].push(bend);
       chain.push(bend);
     }
     chain.push(edge.to);
     for (let i = 1; i < chain.length; i++) {
-      if (chain[i].above.includes(chain[i - 1])) continue;
+      if (chain[i].links.has(chain[i - 1])) continue;
+      chain[i].links.set(chain[i - 1], edge.source);
+      chain[i - 1].links.set(chain[i], edge.source);
       chain[i - 1].below.push(chain[i]);
       chain[i].above.push(chain[i - 1]);
     }
@@ -239,43 +241,108 @@ function orderLayers(layers) {
 
 const distance = (a, b) => (a.w + b.w) / 2 + (a.bend !== undefined || b.bend !== undefined || a.port || b.port ? GAP.port : GAP.x);
 
-function positionLayers(layers) {
-  for (const layer of layers) { let x = 0; layer.forEach((item, index) => { item.x = index ? (x += distance(layer[index - 1], item)) : x; }); }
-  for (let round = 0; round < 24; round++) {
-    const down = round % 2 === 0;
-    for (let i = 0; i < layers.length; i++) settle(layers[down ? i : layers.length - 1 - i], down ? "above" : "below", round > 9);
-  }
-}
-
-// Move a layer's items to where their neighbours want them, as near as the order and the distances allow.
-function settle(layer, side, both) {
-  const blocks = [];
-  let offset = 0;
-  layer.forEach((item, index) => {
-    if (index) offset += distance(layer[index - 1], item);
-    item.offset = offset;
-    const near = both ? [...item.above, ...item.below] : item[side];
-    const wanted = near.length ? sum(near.map((other) => other.x + portOffset(other, item) - portOffset(item, other))) / near.length : item.x;
-    const weight = item.bend !== undefined ? 3 : near.length ? 1 : 0.2;
-    let block = { place: wanted - offset, weight, count: 1 };
-    while (blocks.length && blocks[blocks.length - 1].place > block.place) {
-      const before = blocks.pop();
-      const together = before.weight + block.weight;
-      block = { place: (before.place * before.weight + block.place * block.weight) / together, weight: together, count: before.count + block.count };
-    }
-    blocks.push(block);
-  });
-  let index = 0;
-  for (const block of blocks) for (let i = 0; i < block.count; i++, index++) layer[index].x = block.place + layer[index].offset;
-}
-
 // How far from the middle of an item an edge to another one begins: at a port, if it is an open box.
 function portOffset(item, other) {
   if (!item.box || !item.box.open) return 0;
-  const source = other.bend ?? other.source ?? (other.box && other.box.key);
-  const up = other.layer < item.layer;
-  const port = up ? item.box.ports?.in.get(source) : item.box.ports?.out.get(source) ?? item.box.ports?.out.get(item.bend);
+  const ports = other.layer < item.layer ? item.box.ports.in : item.box.ports.out;
+  const port = ports.get(item.links.get(other));
   return port === undefined ? 0 : port - item.w / 2;
+}
+
+// Positions after Brandes and Köpf: items are aligned with a middle neighbour above (or below) into straight columns, which
+// are then pushed together; four times, from both sides and in both directions, and the middle of the four is taken.
+function positionLayers(layers) {
+  const conflicts = findConflicts(layers);
+  const results = [];
+  for (const down of [true, false]) for (const left of [true, false]) results.push(placeColumns(layers, down, left, conflicts));
+  const bounds = results.map((result) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const [item, x] of result) { low = Math.min(low, x - item.w / 2); high = Math.max(high, x + item.w / 2); }
+    return [low, high];
+  });
+  const narrow = bounds.reduce((best, bound) => (bound[1] - bound[0] < best[1] - best[0] ? bound : best));
+  const shifts = bounds.map(([low, high], index) => (index % 2 === 0 ? narrow[0] - low : narrow[1] - high));
+  for (const item of layers.flat()) {
+    const found = results.map((result, index) => result.get(item) + shifts[index]).sort((a, b) => a - b);
+    item.x = (found[1] + found[2]) / 2;
+  }
+}
+
+const isBend = (item) => item.bend !== undefined;
+
+// Edges that cross one that passes both layers: that one is to be straight.
+function findConflicts(layers) {
+  const conflicts = new Map();
+  for (let number = 1; number < layers.length; number++) {
+    const [before, layer] = [layers[number - 1], layers[number]];
+    let [low, from] = [0, 0];
+    layer.forEach((item, index) => {
+      const inner = isBend(item) ? item.above.find(isBend) : null;
+      if (!inner && index < layer.length - 1) return;
+      const high = inner ? inner.rank : before.length;
+      for (const other of layer.slice(from, index + 1))
+        for (const above of other.above)
+          if ((above.rank < low || high < above.rank) && !(isBend(above) && isBend(other))) conflicts.set(other, (conflicts.get(other) || new Set()).add(above));
+      [low, from] = [high, index + 1];
+    });
+  }
+  return conflicts;
+}
+
+// One of the four: where each item goes. To work from the right, ranks and distances are mirrored.
+function placeColumns(layers, down, left, conflicts) {
+  const sign = left ? 1 : -1;
+  const rows = (down ? layers : [...layers].reverse()).map((layer) => (left ? layer : [...layer].reverse()));
+  const root = new Map(), shift = new Map(), taken = new Set();
+  for (const item of rows.flat()) { root.set(item, item); shift.set(item, 0); }
+  const conflicting = (a, b) => (down ? conflicts.get(a)?.has(b) : conflicts.get(b)?.has(a));
+  // Where a long edge begins it gives way: what follows directly stands straight below.
+  const yielding = (bend, other) => isBend(bend) && !isBend(other) && (down ? other.below : other.above).some((item) => !isBend(item));
+  for (const row of rows) {
+    let last = -Infinity;
+    for (const item of row) {
+      const near = [...(down ? item.above : item.below)].sort((a, b) => sign * (a.rank - b.rank));
+      const middle = (near.length - 1) / 2;
+      for (let at = Math.floor(middle); near.length && at <= Math.ceil(middle); at++) {
+        const other = near[at];
+        if (root.get(item) !== item || taken.has(other) || sign * other.rank <= last || conflicting(item, other) || yielding(item, other)) continue;
+        taken.add(other);
+        root.set(item, root.get(other));
+        shift.set(item, shift.get(other) + sign * (portOffset(other, item) - portOffset(item, other)));
+        last = sign * other.rank;
+      }
+    }
+  }
+  const columns = pushTogether(rows, root, shift);
+  return new Map(rows.flat().map((item) => [item, sign * (columns.get(root.get(item)) + shift.get(item))]));
+}
+
+// Give each column the least position that keeps the distances, then move it to the right as far as nothing else moves.
+function pushTogether(rows, root, shift) {
+  const after = new Map(), waiting = new Map();
+  for (const item of root.values()) { after.set(item, new Map()); waiting.set(item, 0); }
+  for (const row of rows)
+    for (let index = 1; index < row.length; index++) {
+      const [a, b] = [row[index - 1], row[index]];
+      const gap = distance(a, b) + shift.get(a) - shift.get(b);
+      const known = after.get(root.get(a)).get(root.get(b));
+      if (known === undefined) waiting.set(root.get(b), waiting.get(root.get(b)) + 1);
+      after.get(root.get(a)).set(root.get(b), Math.max(gap, known ?? -Infinity));
+    }
+  const place = new Map([...after.keys()].map((column) => [column, -Infinity]));
+  const order = [...waiting].filter(([, count]) => count === 0).map(([column]) => column);
+  for (const column of order) if (place.get(column) === -Infinity) place.set(column, 0);
+  for (let at = 0; at < order.length; at++)
+    for (const [next, gap] of after.get(order[at])) {
+      place.set(next, Math.max(place.get(next), place.get(order[at]) + gap));
+      waiting.set(next, waiting.get(next) - 1);
+      if (waiting.get(next) === 0) order.push(next);
+    }
+  for (const column of order.reverse()) {
+    const room = Math.min(...[...after.get(column)].map(([next, gap]) => place.get(next) - gap));
+    if (room !== Infinity) place.set(column, Math.max(place.get(column), room));
+  }
+  return place;
 }
 
 function placeBox(box, layers, chains) {
@@ -304,7 +371,7 @@ function placeBox(box, layers, chains) {
     if (item.port) { box.ports[item.port].set(item.source, item.x); item.h = 0; }
     if (item.box) { item.box.x = item.x - item.w / 2; item.box.y = item.top; }
   }
-  box.lines_ = chains.map(({ chain, source, to }) => ({ source, to: to.box ? to.box.key : null, ends: Boolean(to.box && !to.box.open), points: pathPoints(chain, source) }));
+  box.edges = chains.map(({ chain, source, to }) => ({ source, to: to.box ? to.box.key : null, ends: Boolean(to.box && !to.box.open), points: pathPoints(chain, source) }));
 }
 
 function pathPoints(chain, source) {
