@@ -222,7 +222,7 @@ class Collector:
         if event.after_break:
             return self.sources.place(event.frames[-1])
         function = event.function
-        return [self.sources.number(function.file), function.line, function.name, None, None, None]
+        return [self.sources.want(function.file, function.line), function.line, function.name, None, None, None]
 
     def cover(self, file, line, capture):
         if not file.endswith(CALLS_OF_MODULES):

@@ -20,6 +20,7 @@ class Sources:
         self.numbers = {}  # file -> its number
         self.covered = {}  # file -> line -> numbers of captures
         self.broken = {}  # file -> line -> numbers of groups of breaks
+        self.wanted = {}  # file -> further lines to show
 
     def number(self, file) -> int:
         return self.numbers.setdefault(file, len(self.numbers))
@@ -44,6 +45,11 @@ class Sources:
         self.number(file)
         self.broken.setdefault(file, {}).setdefault(line, set()).add(group)
 
+    def want(self, file, line) -> int:
+        """Show a line, and give its file's number."""
+        self.wanted.setdefault(file, set()).add(line)
+        return self.number(file)
+
     def collect(self, notes) -> list[dict]:
         """List the files in the order of their numbers; those with nothing in them have no text."""
         left = MAX_TEXT
@@ -53,7 +59,8 @@ class Sources:
         for file in self.numbers:
             covered, broken = self.covered.get(file, {}), self.broken.get(file, {})
             library = self.find_library(file)
-            parts = cut_out(linecache.getlines(file), {*covered, *broken}, library) if covered or broken else []
+            lines = {*covered, *broken, *self.wanted.get(file, ())}
+            parts = cut_out(linecache.getlines(file), lines, library) if lines else []
             size = sum(len(text) for _, text in parts)
             if size > left:
                 parts, size, cut = [], 0, cut + 1
@@ -117,7 +124,8 @@ def find_functions(lines):
     except (SyntaxError, ValueError):
         return []
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [(node.lineno, node.end_lineno) for node in ast.walk(tree) if isinstance(node, kinds)]
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [(min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.end_lineno) for node in found]
 
 
 def find_span(line, functions, last_line):

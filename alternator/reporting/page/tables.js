@@ -24,6 +24,7 @@ function showOverview(target) {
     [...breaks].sort((a, b) => b.count - a.count).slice(0, 3).map((group) => breakCard(group, true)),
     breaks.length > 3 ? el("p", null, el("a", { href: "#breaks" }, `All ${breaks.length}`)) : null));
   if (D.functions.length) target.append(el("section", null, el("h2", null, "Functions"), functionTable()));
+  if (graphs.length) target.append(el("section", null, el("h2", null, "Over time"), timelineView()), operationChart());
   if (D.notes.length) target.append(el("section", null, el("h2", null, "Left out"), el("ul", null, D.notes.map((note) => el("li", null, note)))));
 }
 
@@ -44,6 +45,17 @@ function functionTable() {
     { title: "Graphs", cell: (row) => [row.graphs.slice(0, 12).map((graph) => [graphLink(graph), " "]), row.graphs.length > 12 ? `+${row.graphs.length - 12}` : null], sort: (row) => row.graphs.length },
     figure("Operations", "operations"), figure("Breaks", "breaks"), figure("Recompiled", "recompiles"), figure("Capture", "capture", duration),
     figure("Backend", "backend", duration), figure("Calls", "calls"), figure("In graphs", "time", duration)], rows);
+}
+
+// The operations of all graphs by how often they occur.
+function operationChart() {
+  const counts = new Map();
+  for (const graph of graphs)
+    for (const node of D.graphs[graph.graph].nodes) if (node[1] === KIND.call || node[1] === KIND.other) counts.set(node[2], (counts.get(node[2]) || 0) + 1);
+  const shown = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 24);
+  if (!shown.length) return "";
+  return el("section", null, el("h2", null, "Operations ", el("span.dim", null, `${plural(counts.size, "kind")}${counts.size > shown.length ? `, the ${shown.length} most frequent` : ""}`)),
+    el("ul.chart", null, shown.map(([name, count]) => el("li", null, el("code", { title: name }, name), el("span.track", null, el("span.fill", { style: { width: `${(100 * count) / shown[0][1]}%` } })), el("span.num", null, number(count))))));
 }
 
 // ---- Breaks -------------------------------------------------------------------------------------------------------

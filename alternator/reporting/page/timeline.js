@@ -80,14 +80,18 @@ class Timeline {
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
     const ticks = [];
-    for (let tick = Math.ceil(this.from / step) * step; tick <= this.to; tick += step)
-      ticks.push(el("svg:line.tick", { x1: this.at(tick), x2: this.at(tick), y1: 18, y2: this.height }), el("svg:text.tick-text", { x: this.at(tick) + 3, y: 14 }, this.label(tick, step)));
+    for (let tick = Math.ceil(this.from / step) * step; tick <= this.to; tick += step) {
+      const x = this.at(tick);
+      ticks.push(el("svg:line.tick", { x1: x, x2: x, y1: 18, y2: this.height }));
+      if (x + 60 < this.width) ticks.push(el("svg:text.tick-text", { x: x + 3, y: 14 }, this.label(tick, step)));
+    }
     return el("svg:g", { "aria-hidden": "true" }, ticks);
   }
 
   label(tick, step) {
-    const [unit, name] = step >= 1 ? [1, "s"] : step >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
-    return `${number(+(tick * unit).toFixed(step * unit < 1 ? 1 : 0))} ${name}`;
+    const [unit, name] = step >= 0.05 ? [1, "s"] : step >= 5e-5 ? [1e3, "ms"] : [1e6, "µs"];
+    const digits = Math.max(0, Math.ceil(-Math.log10(step * unit) - 1e-9));
+    return `${(tick * unit).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${name}`;
   }
 
   show(from, to) {
@@ -122,17 +126,25 @@ class Timeline {
   }
 }
 
-function showTimeline(target) {
+// The drawing with its buttons; null if there is nothing to draw.
+function timelineView() {
   const rows = timelineRows();
-  if (!rows.some((row) => row.bars.length)) return target.append(empty("Nothing was captured."));
+  if (!rows.some((row) => row.bars.length)) return null;
   const timeline = new Timeline(rows);
   const button = (text, act, label) => el("button", { type: "button", onclick: act, "aria-label": label }, text);
-  target.append(el("div.tools", { role: "toolbar", "aria-label": "Timeline" },
+  const view = el("div", null, el("div.tools", { role: "toolbar", "aria-label": "Timeline" },
     el("span.key", null, el("span.swatch.capture"), "capture"), el("span.key", null, el("span.swatch.backend"), "backend"), el("span.key", null, el("span.swatch.calls"), "calls, in the graph's colour"), el("span.spring"),
     button("−", () => timeline.zoom(1 / 1.6), "Zoom out"), button("+", () => timeline.zoom(1.6), "Zoom in"), button("All", () => timeline.show(timeline.first, timeline.last), "Show everything")),
     el("div.timeline-frame", null, timeline.svg));
   requestAnimationFrame(() => timeline.draw());
   window.addEventListener("resize", () => { if (timeline.svg.isConnected) timeline.draw(); });
+  return view;
+}
+
+function showTimeline(target) {
+  const view = timelineView();
+  if (!view) return target.append(empty("Nothing was captured."));
+  target.append(view);
   const shown = D.captures.slice(0, 500);
   target.append(el("section", null, el("h2", null, "Captures"), table("Captures", [
     { title: "Graph", cell: (row) => (row.number ? graphLink(row) : el("span.dim", null, "none")), sort: (row) => row.number || 0 },
