@@ -195,15 +195,15 @@ class Collector:
         return self.breaks[key]["number"]
 
     def take_recompile(self, event):
-        if len(self.recompiles) >= MAX_RECOMPILES:
-            return self.leave_out("recompilations")
-        self.recompiles.append(self.describe(event, reason=event.reason, guard=event.guard))
+        self.append(self.recompiles, "recompilations", self.describe(event, reason=event.reason, guard=event.guard))
 
     def take_limit(self, event):
-        self.limits.append(self.describe(event, reason=event.reason, limit=event.limit, value=event.value))
+        row = self.describe(event, reason=event.reason, limit=event.limit, value=event.value)
+        self.append(self.limits, "calls beyond a limit", row)
 
     def take_fallback(self, event):
-        self.fallbacks.append(self.describe(event, group=self.number_break(event.why)))
+        row = self.describe(event, group=self.number_break(event.why))
+        self.append(self.fallbacks, "calls that ran eagerly", row)
 
     def take_call(self, event):
         seconds = event.seconds
@@ -241,6 +241,12 @@ class Collector:
 
     def since_start(self, moment):
         return round(moment - self.began, 6)
+
+    def append(self, rows, what, row):
+        if len(rows) < MAX_RECOMPILES:
+            rows.append(row)
+        else:
+            self.leave_out(what)
 
     def leave_out(self, what):
         self.left_out[what] = self.left_out.get(what, 0) + 1

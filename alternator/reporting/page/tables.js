@@ -122,6 +122,10 @@ function showGuards(target, [chosen]) {
 function showRecompiles(target) {
   if (!D.recompiles.length && !D.limits.length && !D.fallbacks.length)
     return target.append(empty(D.captures.length ? "Nothing was compiled twice." : "Nothing was captured."));
+  if (D.limits.length) target.append(el("article.card.warn.first", null, el("h3", null, "A limit was reached"),
+    el("p", null, "No further graphs are made at that point; calls that no graph fits run eagerly."),
+    el("div.hints", null, el("h4", null, "What to do"), el("ul", null, ["Make the value that changes a tensor: `torch.tensor(n)` is an input of the graph, `n` a constant in it.", "Keep it constant, or pad sizes to a few.",
+      "Raise the limit if the values are few: `torch._dynamo.config.recompile_limit`."].map((hint) => el("li", null, rich(hint)))))));
   const causes = new Map();
   for (const row of D.recompiles) causes.set(row.guard, [...(causes.get(row.guard) || []), row]);
   target.append(el("section", null, el("h2", null, "Causes"), table("Causes", [
@@ -132,9 +136,8 @@ function showRecompiles(target) {
   const events = [...D.recompiles.map((row) => [row, "recompiled"]), ...D.limits.map((row) => [row, "limit"]), ...D.fallbacks.map((row) => [row, "eager"])].sort((a, b) => a[0].time - b[0].time);
   target.append(el("section", null, el("h2", null, "One after the other"), el("ol.trail", null, events.map(([row, kind]) => {
     const next = kind === "recompiled" ? graphs.find((graph) => graph.fn === row.fn && graph.began >= row.time) : null;
-    const what = kind === "recompiled" ? rich(row.reason) : kind === "limit" ? `${row.limit} (${row.value}) reached: no further graphs, it runs eagerly where none fits. Last: ${row.reason}` :
+    const what = kind === "recompiled" ? row.reason : kind === "limit" ? `${row.limit} (${row.value}) reached: no further graphs, it runs eagerly where none fits. Last: ${row.reason}` :
       `runs eagerly: ${row.group === null ? "" : D.breaks[row.group].what}`;
-    return el(kind === "recompiled" ? "li" : "li.warn", null, el("span.time", null, duration(row.time)), el("span", null, el("strong", null, functionName(row.fn)), " ", what, next ? [" ", "→ ", graphLink(next)] : null));
+    return el(kind === "recompiled" ? "li" : "li.warn", null, el("span.time", null, duration(row.time)), el("span", null, el("strong", null, functionName(row.fn)), " ", rich(what), next ? [" ", "→ ", graphLink(next)] : null));
   }))));
-  if (D.limits.length) target.append(el("p.lead", null, "A limit keeps a function from being compiled without end: make the value that changes a tensor, or keep it constant; torch._dynamo.config.recompile_limit raises it."));
 }
