@@ -23,6 +23,7 @@ __all__ = [
     "installed",
     "interpret",
     "is_interpreting",
+    "report",
     "reset",
     "set_logs",
     "set_progress",
@@ -37,6 +38,7 @@ _MODULES = {
     "explaining": ["explain"],
     "logs": ["set_logs"],
     "progress": ["set_progress"],
+    "reporting": ["report"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -215,7 +215,15 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
 
-    As torch.compile; with `dynamic=True` too, each shape is a graph of its own so far.
+    Takes what torch.compile takes, also as a decorator, and returns a function or module of the same signature:
+
+        compiled = alternator.compile(model, backend="inductor")
+        compiled(x)   # the first call captures and compiles, further ones check the guards and run the graphs
+
+    `fullgraph=True` makes a break an error, `alternator.Unsupported`. `backend` is a name that torch.compile knows, or
+    a callable that takes a graph module and example inputs and returns what is called instead; `mode` and `options` are
+    for the backend. `disable=True` returns the function as it is. `dynamic=True` is accepted with a warning: each shape
+    is a graph of its own so far. The attributes, parameters and state_dict of a compiled module are the module's own.
     """
     if model is None:
         return functools.partial(
@@ -236,7 +244,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
 
 def reset():
-    """Forget everything that was captured."""
+    """Forget every graph that was captured, in all compiled functions. They capture again at their next call."""
     with _captured_lock:
         found = list(_captured)
     for captured in found:
@@ -244,5 +252,8 @@ def reset():
 
 
 def frames_translated() -> int:
-    """Tell how many stretches of programs were captured since the process started, also those without tensors."""
+    """Tell how many stretches of programs were captured since the process started.
+
+    That is the number of graphs, and of stretches that compute nothing with tensors and run without one.
+    """
     return _graphs + _capture.count_regions_without_graph()

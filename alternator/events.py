@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import itertools
 import linecache
 import os
@@ -484,7 +485,7 @@ def describe_function(fn) -> Function:
     name = code.co_qualname
     owner = getattr(fn, "__self__", None)
     if owner is not None and find_library(code.co_filename) == "torch":  # the call of a module: show the user's own
-        forward = getattr(getattr(type(owner), "forward", None), "__code__", None)
+        forward = getattr(inspect.unwrap(getattr(type(owner), "forward", None)), "__code__", None)
         if forward is not None:
             code, name = forward, type(owner).__qualname__
     return Function(name, code.co_filename, code.co_firstlineno)

@@ -273,7 +273,11 @@ def reset_code_caches():
 
 
 def install():
-    """Make torch.compile and torch._dynamo's entry points run on Alternator."""
+    """Make torch.compile and torch._dynamo's entry points run on Alternator, from now on.
+
+    Functions that TorchDynamo compiled before stay its own. `python -m alternator run SCRIPT` and ALTERNATOR=1 do the
+    same for a program without an edit.
+    """
     if _originals:
         return
     pairs = {}
@@ -308,7 +312,13 @@ def replace_everywhere(pairs):
 
 @contextlib.contextmanager
 def installed():
-    """Install for the time of a `with`."""
+    """Install for the time of a `with` statement, and put back what was there before.
+
+    What is compiled in it stays Alternator's:
+
+        with alternator.installed():
+            compiled = torch.compile(model)
+    """
     was_installed = bool(_originals)
     install()
     try:

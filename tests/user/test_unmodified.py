@@ -1,6 +1,7 @@
 """Unmodified programs print under `python -m alternator run` what they print eagerly."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -42,13 +43,41 @@ print(model.generate(ids, max_new_tokens=4, do_sample=False, pad_token_id=0).tol
 """
 
 
-@pytest.mark.parametrize("program", [TRAINING, pytest.param(GENERATION, marks=pytest.mark.full)])
+MODEL = """
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+torch.manual_seed(0)
+sizes = dict(num_hidden_layers=2, num_attention_heads=2, hidden_size=32, intermediate_size=64)
+model = BertForSequenceClassification(BertConfig(vocab_size=100, num_labels=3, **sizes)).eval()
+ids = torch.randint(0, 100, (4, 12))
+mask = torch.ones_like(ids)
+mask[2:, 8:] = 0
+compiled = torch.compile(model, backend="eager")
+for rows in (4, 4, 2):
+    output = compiled(input_ids=ids[:rows], attention_mask=mask[:rows], labels=torch.arange(rows) % 3)
+    print(type(output).__name__, output.loss.item(), output.logits.tolist())
+model.train()
+loss = torch.compile(model, backend="aot_eager")(input_ids=ids, attention_mask=mask, labels=torch.zeros(4).long()).loss
+loss.backward()
+print(round(loss.item(), 4), all(parameter.grad is not None for parameter in model.parameters()))
+"""
+
+COUNT = """
+import sys
+if "alternator" in sys.modules:
+    print("captured", sys.modules["alternator"].frames_translated(), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("program", [TRAINING, MODEL, GENERATION], ids=["training", "model", "generation"])
 def test_same_output(tmp_path, program):
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(program) + "\nimport sys; print('ran', file=sys.stderr)\n")
+    script.write_text(textwrap.dedent(program) + COUNT)
     eagerly = os.environ | {"TORCHDYNAMO_DISABLE": "1"}
     expected = subprocess.run([sys.executable, "-P", str(script)], capture_output=True, text=True, env=eagerly)
+    assert expected.returncode == 0, expected.stderr
     command = [sys.executable, "-P", "-m", "alternator", "run", str(script)]
     found = subprocess.run(command, capture_output=True, text=True)
     assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
     assert "runs eagerly" not in found.stderr
+    assert re.search(r"captured [1-9]", found.stderr) and "captured" not in expected.stderr
