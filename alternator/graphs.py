@@ -77,12 +77,12 @@ class GraphWriter:
     def __init__(self):
         self.graph = torch.fx.Graph()
         self.nodes = _capture.NodeMaker(self.graph, find_candidate, is_plain)
+        self.name_node = self.nodes.name_node  # (node, name): after the variable that its value is first stored in
         self.make_node = self.nodes.make_node  # (kind, target, args, kwargs): one that is not in its place yet
         self.placeholders = []
         self.targets = set()  # of the placeholders
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
-        self.named = set()  # nodes that have the name of a variable
         self.frames = ()  # the frames themselves, if somebody listens to events
         self.origins = []  # for each number of frames: their text, and the modules that they are calls of
 
@@ -116,15 +116,6 @@ class GraphWriter:
     def add_item(self, parent, index, site):
         return self.add_call("call_function", operator.getitem, (parent, index), {}, site)
 
-    def name_node(self, node, name):
-        """Name a node after the variable that its value is first stored in."""
-        if node.op != "placeholder" and node not in self.named:
-            self.named.add(node)
-            if name != node.name:
-                name = self.nodes.make_name(name)
-                object.__setattr__(node, "name", name)  # Node's own looks after graphs that the node is already in
-                self.graph._graph_namespace._obj_to_name[node] = name
-
     # ---- Afterwards --------------------------------------------------------------------------------------------
 
     def find_origins(self):
@@ -147,20 +138,13 @@ class GraphWriter:
 
     def finish(self, outputs):
         self.write_origins()
-        self.link([*self.placeholders, *self.calls, self.make_node("output", "output", (tuple(outputs),), {})])
+        self.nodes.link([*self.placeholders, *self.calls, self.make_node("output", "output", (tuple(outputs),), {})])
         self.remove_idle_nodes()
         module = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
         module.meta["dynamo_compile_id"] = CompileId(frame_id=next(graph_numbers), frame_compile_id=0)
         module.meta["dynamo_flat_name_to_original_fqn"] = {}
         module._param_name_to_source = {}
         return module
-
-    def link(self, nodes):
-        append, note = self.graph._root.prepend, self.graph._find_nodes_lookup_table.insert
-        for node in nodes:
-            append(node)
-            note(node)
-        self.graph._len += len(nodes)
 
     def write_origins(self):
         for node, (site, name) in zip(self.calls, self.sites, strict=True):

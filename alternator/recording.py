@@ -104,7 +104,7 @@ class Tracer:
         writer = self.writer
         return (
             *(self.unusual, self.rules, record_call, tell_metadata),
-            *(self.known, Known, FAKE, NODE, self.fake_of, self.node_of, self.name_nodes),
+            *(self.known, Known, FAKE, NODE, self.fake_of, self.node_of, self.known_node),
             *(self.mode, name_target, writer.nodes, writer.calls, writer.sites, FakeTensor),
         )
 
@@ -262,9 +262,14 @@ class Tracer:
 
     def name_nodes(self, names):
         for tensor, name in names:
-            known = self.known.get(id(tensor))
-            if known is not None and known.node is not None:
-                self.writer.name_node(known.node, name)
+            node = self.known_node(tensor)
+            if node is not None:
+                self.writer.name_node(node, name)
+
+    def known_node(self, tensor):
+        """Return the node of a tensor, if it has one so far."""
+        known = self.known.get(id(tensor))
+        return known and known.node
 
     # ---- States ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
     ./dev bench capture [--layers N] [--only NAME] [--quick] [--json PATH] [--plot PATH]
 
-capture   a call right after a reset, with a backend that compiles nothing
+capture   a call right after a reset, with a backend that compiles nothing; without the run of the graph
 warm      a call whose graph does nothing: guards, fetching of inputs, rebuilding of the result
 cold      the same with 64 MB touched in between, so that nothing is in the caches
 real      a call with the backend "eager", by a plain eager call (1.00: as fast)
@@ -30,6 +30,7 @@ from pathlib import Path
 import torch
 
 import alternator
+from alternator import _capture
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -40,16 +41,31 @@ GROWTH = (12, 24, 48, 96)
 
 
 class NoOp:
-    """A backend that keeps the first outputs, and counts."""
+    """A backend that keeps the first outputs, and counts. What it and the graph's one run take is no part of a capture."""
 
     def __init__(self):
-        self.graphs = 0
-        self.operations = 0
+        self.clear()
+
+    def clear(self):
+        self.graphs = self.operations = 0
+        self.spent = 0.0
 
     def __call__(self, module, examples):
+        start = clock()
         self.graphs += 1
         self.operations += sum(node.op.startswith("call_") for node in module.graph.nodes)
-        return cases.keep_first(module, examples)
+        outputs = None
+
+        def run(*inputs):
+            nonlocal outputs
+            if outputs is None:
+                start = clock()
+                outputs = module.forward(*inputs)
+                self.spent += clock() - start
+            return outputs
+
+        self.spent += clock() - start
+        return run
 
 
 def find_engine(name):
@@ -69,21 +85,24 @@ def time_calls(call, count, repeats=5):
 
 
 def time_capture(engine, name, layers, repeats=3):
-    """Return the seconds of a capture after a reset, graphs, operations and the compiled function."""
+    """Return the seconds of a capture after a reset and where they went, the backend and the compiled function."""
     compile, reset = find_engine(engine)
     fn, args, kwargs = cases.make(name, layers)
     backend = NoOp()
     compiled = compile(fn, backend=backend)
     compiled(*args, **kwargs)
-    best = math.inf
+    best, profile = math.inf, {}
     for _ in range(repeats):
         reset()
         gc.collect()
-        backend.graphs = backend.operations = 0
+        backend.clear()
+        _capture.take_profile()
         start = clock()
         compiled(*args, **kwargs)
-        best = min(best, clock() - start)
-    return best, backend, compiled, lambda: compiled(*args, **kwargs)
+        seconds = clock() - start - backend.spent
+        if seconds < best:
+            best, profile = seconds, _capture.take_profile()
+    return best, profile, backend, compiled, lambda: compiled(*args, **kwargs)
 
 
 def time_cold(call):
@@ -125,10 +144,10 @@ def count_guards(compiled):
 
 
 def measure(engine, name, layers):
-    capture, backend, compiled, call = time_capture(engine, name, layers)
+    capture, profile, backend, compiled, call = time_capture(engine, name, layers)
     row = {"capture": capture, "graphs": backend.graphs, "operations": backend.operations}
     if engine == "alternator":
-        row |= count_guards(compiled)
+        row |= count_guards(compiled) | {"profile": profile}
     for _ in range(10):
         call()
     row["warm"] = time_calls(call, 100)
@@ -151,9 +170,10 @@ def run_child(engine, name, layers):
     compile, _ = find_engine(engine)
     fn, args, kwargs = cases.make(name, layers)
     with torch.no_grad():
+        backend = NoOp()
         start = clock()
-        compile(fn, backend=NoOp())(*args, **kwargs)
-        first = clock() - start
+        compile(fn, backend=backend)(*args, **kwargs)
+        first = clock() - start - backend.spent
         kept = [compile(fn, backend=NoOp()) for _ in range(6)]
         kept[0](*args, **kwargs)
         gc.collect()
@@ -202,11 +222,22 @@ def print_table(rows, names):
         print(line)
 
 
+def print_profile(rows, names):
+    """Print where our captures went, in hundredths."""
+    phases = list(rows[names[0]]["alternator"]["profile"])
+    print(f"\n{'capture, %':12}" + "".join(f"{phase:>9}" for phase in phases))
+    for name in names:
+        profile = rows[name]["alternator"]["profile"]
+        total = sum(profile.values()) or 1.0
+        print(f"{name:12}" + "".join(f"{100 * profile[phase] / total:9.0f}" for phase in phases))
+
+
 def summarise(rows, names):
     found = {}
     for kind in ("capture", "warm", "cold", "first"):
         pairs = [(rows[name]["alternator"], rows[name]["torchdynamo"]) for name in names]
-        found[kind] = mean([b[kind] / a[kind] for a, b in pairs if kind in a])
+        if all(kind in a for a, _ in pairs):
+            found[kind] = mean([b[kind] / a[kind] for a, b in pairs])
     return found
 
 
@@ -237,7 +268,7 @@ def plot(rows, growth, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--only", action="append")
+    parser.add_argument("--only", choices=[*cases.CASES], action="append")
     parser.add_argument("--models", action="store_true", help="the models alone")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
@@ -262,6 +293,7 @@ def main():
                 rows[name][engine] |= {"first": child["first"], "held": child["held"]}
             growth[engine] = {n: start_child(engine, "llama", n)["capture"] for n in GROWTH}
     print_table(rows, chosen)
+    print_profile(rows, chosen)
     means = summarise(rows, [name for name in chosen if name in cases.MODELS] or chosen)
     print("geometric mean over the models:", ", ".join(f"{kind} {value:.1f}x" for kind, value in means.items()))
     for engine, points in growth.items():

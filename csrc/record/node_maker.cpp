@@ -10,6 +10,7 @@ struct NodeMaker {
   PyObject* used;         // its tables
   PyObject* counts;
   PyObject* names;
+  PyObject* named;  // a set: nodes that have the name of a variable
 };
 
 namespace {
@@ -77,7 +78,9 @@ int initialise(PyObject* self, PyObject* args, PyObject*) {
   Py_XSETREF(maker->used, part("_used_names"));
   Py_XSETREF(maker->counts, part("_base_count"));
   Py_XSETREF(maker->names, part("_obj_to_name"));
-  if (maker->create_name == nullptr || maker->used == nullptr || maker->counts == nullptr || maker->names == nullptr) {
+  Py_XSETREF(maker->named, PySet_New(nullptr));
+  if (maker->named == nullptr || maker->create_name == nullptr || maker->used == nullptr || maker->counts == nullptr ||
+      maker->names == nullptr) {
     return -1;
   }
   if (!PySet_Check(maker->used) || !PyDict_Check(maker->counts) || !PyDict_Check(maker->names)) {
@@ -91,7 +94,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   auto* maker = reinterpret_cast<NodeMaker*>(self);
   Py_VISIT(Py_TYPE(self));
   for (PyObject* part : {maker->graph, maker->find_candidate, maker->is_plain, maker->create_name, maker->used,
-                         maker->counts, maker->names}) {
+                         maker->counts, maker->names, maker->named}) {
     Py_VISIT(part);
   }
   return 0;
@@ -100,7 +103,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 int clear(PyObject* self) {
   auto* maker = reinterpret_cast<NodeMaker*>(self);
   for (PyObject** part : {&maker->graph, &maker->find_candidate, &maker->is_plain, &maker->create_name, &maker->used,
-                          &maker->counts, &maker->names}) {
+                          &maker->counts, &maker->names, &maker->named}) {
     Py_CLEAR(*part);
   }
   return 0;
@@ -122,14 +125,52 @@ PyObject* python_make_node(PyObject* self, PyObject* const* args, Py_ssize_t cou
   return make_node(reinterpret_cast<NodeMaker*>(self), args[0], args[1], args[2], args[3], &name).release();
 }
 
-PyObject* python_make_name(PyObject* self, PyObject* candidate) {
-  return make_name(reinterpret_cast<NodeMaker*>(self), candidate).release();
+PyObject* python_name_node(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2) {
+    return PyErr_Format(PyExc_TypeError, "name_node() takes 2 arguments");
+  }
+  return name_node(reinterpret_cast<NodeMaker*>(self), args[0], args[1]) ? Py_NewRef(Py_None) : nullptr;
+}
+
+// The graph's table of nodes by kind and function, which Graph.find_nodes() asks.
+bool note_node(PyObject* table, PyObject* node) {
+  static PyObject* const op = PyUnicode_InternFromString("op");
+  static PyObject* const target = PyUnicode_InternFromString("target");
+  Ref<> kind = steal(PyObject_GetAttr(node, op));
+  bool function = kind && PyUnicode_CompareWithASCIIString(kind.get(), "call_function") == 0;
+  Ref<> found = kind ? (function ? steal(PyObject_GetAttr(node, target)) : share(Py_None)) : nullptr;
+  Ref<> key = found ? steal(PyTuple_Pack(2, kind.get(), found.get())) : nullptr;
+  Ref<> nodes = key ? steal(PyObject_GetItem(table, key.get())) : nullptr;
+  return nodes && PyObject_SetItem(nodes.get(), node, Py_None) == 0;
+}
+
+PyObject* link(PyObject* self, PyObject* nodes) {
+  static PyObject* const prepend = PyUnicode_InternFromString("_prepend");
+  PyObject* graph = reinterpret_cast<NodeMaker*>(self)->graph;
+  Ref<> root = steal(PyObject_GetAttrString(graph, "_root"));
+  Ref<> lookup = root ? steal(PyObject_GetAttrString(graph, "_find_nodes_lookup_table")) : nullptr;
+  Ref<> table = lookup ? steal(PyObject_GetAttrString(lookup.get(), "table")) : nullptr;
+  Ref<> length = table ? steal(PyObject_GetAttrString(graph, "_len")) : nullptr;
+  if (!length || !PyList_CheckExact(nodes)) {
+    return length ? PyErr_Format(PyExc_TypeError, "link() takes a list") : nullptr;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
+    PyObject* arguments[] = {root.get(), PyList_GET_ITEM(nodes, i)};
+    Ref<> linked = steal(PyObject_VectorcallMethod(prepend, arguments, 2, nullptr));
+    if (!linked || !note_node(table.get(), arguments[1])) {
+      return nullptr;
+    }
+  }
+  Ref<> total = steal(PyLong_FromSsize_t(PyLong_AsSsize_t(length.get()) + PyList_GET_SIZE(nodes)));
+  return total && PyObject_SetAttrString(graph, "_len", total.get()) == 0 ? Py_NewRef(Py_None) : nullptr;
 }
 
 PyMethodDef methods[] = {
     {"make_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_make_node)), METH_FASTCALL,
      "make_node(kind, target, args, kwargs): a node that is not in its place yet"},
-    {"make_name", python_make_name, METH_O, "make_name(candidate): a name that the graph does not have"},
+    {"name_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_name_node)), METH_FASTCALL,
+     "name_node(node, name): names a node after the variable that its value is first stored in"},
+    {"link", link, METH_O, "link(nodes): puts nodes in their places"},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
@@ -148,6 +189,25 @@ PyType_Spec spec = {"alternator._capture.NodeMaker", sizeof(NodeMaker), 0, Py_TP
 
 NodeMaker* as_node_maker(PyObject* object) {
   return Py_IS_TYPE(object, maker_type) ? reinterpret_cast<NodeMaker*>(object) : nullptr;
+}
+
+bool name_node(NodeMaker* maker, PyObject* node, PyObject* name) {
+  static PyObject* const op = PyUnicode_InternFromString("op");
+  static PyObject* const name_attribute = PyUnicode_InternFromString("name");
+  int named = PySet_Contains(maker->named, node);
+  Ref<> kind = named == 0 ? steal(PyObject_GetAttr(node, op)) : nullptr;
+  if (!kind || PyUnicode_CompareWithASCIIString(kind.get(), "placeholder") == 0) {
+    return named > 0 || kind;
+  }
+  Ref<> old = steal(PyObject_GetAttr(node, name_attribute));
+  int differs = old && PySet_Add(maker->named, node) == 0 ? PyObject_RichCompareBool(old.get(), name, Py_NE) : -1;
+  if (differs <= 0) {
+    return differs == 0;
+  }
+  // Not by Node's own __setattr__, which looks after graphs that the node is already in.
+  Ref<> unique = make_name(maker, name);
+  return unique && PyObject_GenericSetAttr(node, name_attribute, unique.get()) == 0 &&
+         PyDict_SetItem(maker->names, node, unique.get()) == 0;
 }
 
 Ref<> make_node(NodeMaker* maker, PyObject* kind, PyObject* target, PyObject* args, PyObject* kwargs, Ref<>* name) {

@@ -21,7 +21,7 @@ enum Part {
   kNode,
   kFakeOf,  // methods of the tracer
   kNodeOf,
-  kNameNodes,
+  kKnownNode,
   kMode,  // for running on fakes
   kNameTarget,
   kNodeMaker,
@@ -88,15 +88,22 @@ Ref<> QuickCalls::compute(PyObject* function, PyObject* args, PyObject* kwargs) 
   return steal(tensor::call_on_fakes(part(kMode), function, fake_args.get(), fake_kwargs.get()));
 }
 
+bool QuickCalls::name_nodes() {
+  TensorMap nodes(part(kKnownNode), part(kKnown), part(kNode));
+  for (const auto& [tensor, name] : recorder_->take_given_names()) {
+    Ref<> node = nodes.of(tensor.get());
+    if (!node || (node.get() != Py_None && !name_node(as_node_maker(part(kNodeMaker)), node.get(), name.get()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // As the program wrote it if it made the call itself.
 bool QuickCalls::describe(PyObject* function, PyObject* args, PyObject* kwargs, Written* written) {
   Ref<> target = steal(PyObject_CallOneArg(part(kNameTarget), function));  // (kind, target)
   Ref<> call = target ? recorder_->describe_call(function) : nullptr;      // None or (operator, args, kwargs)
-  Ref<> names = call ? recorder_->take_names() : nullptr;
-  if (!names) {
-    return false;
-  }
-  if (names.get() != Py_None && !steal(PyObject_CallOneArg(part(kNameNodes), names.get()))) {
+  if (!call || !name_nodes()) {
     return false;
   }
   written->kind = share(PyTuple_GET_ITEM(target.get(), 0));

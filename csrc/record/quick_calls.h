@@ -22,6 +22,8 @@ class QuickCalls {
     Ref<> kind, target, args, kwargs;
   };
 
+  // The variables that tensors were stored in since the last call. False with an exception set.
+  bool name_nodes();
   Ref<> compute(PyObject* function, PyObject* args, PyObject* kwargs);
   Ref<> write(PyObject* function, PyObject* args, PyObject* kwargs, PyObject* result);
   bool describe(PyObject* function, PyObject* args, PyObject* kwargs, Written* written);

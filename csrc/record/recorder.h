@@ -129,6 +129,7 @@ class Recorder : public interp::Observer {
   Ref<> list_sites() const;
   // The fakes that were stored in variables since the last call, with the variables' names; None if there are none.
   Ref<> take_names();
+  std::vector<std::pair<Ref<>, Ref<>>> take_given_names() { return std::exchange(given_names_, {}); }
 
  private:
   void keep_place();
