@@ -272,6 +272,7 @@ class Listener:
 
 
 listeners: tuple[Listener, ...] = ()
+generation = 0  # how often somebody began to listen while nobody did
 _lock = threading.Lock()
 _local = threading.local()
 
@@ -283,9 +284,10 @@ def listen(callback, calls=False, *, steps=False, brief=False, spy=None) -> List
     are of no interest. `spy(code, offset, depth, operands)` is called before each traced instruction. An exception of a
     listener is a warning.
     """
-    global listeners
+    global listeners, generation
     listener = Listener(callback, calls, steps, brief, spy)
     with _lock:
+        generation += not listeners
         listeners = (*listeners, listener)
         tell_interest()
     return listener
@@ -329,6 +331,7 @@ class Capture:
 
     def __init__(self, frames, after_break):
         self.number = next(capture_numbers)
+        self.generation = generation
         self.frames = frames
         self.after_break = after_break
         self.began = time.perf_counter()
@@ -342,7 +345,9 @@ class Capture:
 
 def current_capture() -> Capture | None:
     """Find the capture that runs in this thread, if it was told of."""
-    return _local.captures[-1] if getattr(_local, "captures", None) else None
+    captures = getattr(_local, "captures", ())
+    # The end of others was not told: nobody listened any more.
+    return captures[-1] if captures and captures[-1].generation == generation else None
 
 
 class Teller:
@@ -387,7 +392,8 @@ class Teller:
     def tell_began(self, trail):
         frames = make_frames(trail)
         after_break = trail[0][1] != 0
-        _local.captures = [*getattr(_local, "captures", ()), Capture(frames, after_break)]
+        outer = [each for each in getattr(_local, "captures", ()) if each.generation == generation]
+        _local.captures = [*outer, Capture(frames, after_break)]
         code, offset = trail[-1]
         self.emit(CaptureBegan, frames=frames, after_break=after_break, code=code, offset=offset)
 

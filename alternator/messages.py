@@ -44,6 +44,14 @@ ROWS = [
         ("torch._dynamo.decorators.graph_break(*",),
     ),
     Row(
+        "StepUnsupportedCall",
+        "MustRun",
+        "Call to `torch._dynamo.step_unsupported()`",
+        "User-inserted step_unsupported: it is a break like any other here.",
+        ("Remove the `torch._dynamo.step_unsupported()` call.",),
+        ("torch._dynamo.decorators.step_unsupported(*",),
+    ),
+    Row(
         "ComptimeBreak",
         "UnsupportedTorch",
         "ComptimeContext graph break",

@@ -148,6 +148,21 @@ def test_listeners_that_fail_change_nothing():
         assert torch.equal(compiled(X, 3, []), fn(X, 3, []))
 
 
+def test_a_listener_that_goes_in_the_middle_of_a_capture():
+    heard = []
+
+    def close(module, examples):
+        listener.close()
+        return module.forward
+
+    listener = events.listen(heard.append)
+    alternator.compile(fn, backend=close)(X, 3, [])
+    assert pick(heard, events.CaptureEnded) == []
+    (began, *_), numbers = hear(fn, (X, 3, [])), {event.capture for event in heard}
+    assert began.capture not in numbers
+    assert events.current_capture() is None
+
+
 def test_libraries_are_told_apart():
     def fn(x):
         return torch.nn.Sequential(Broken())(x)

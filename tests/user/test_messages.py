@@ -5,6 +5,7 @@ import logging
 import pathlib
 import random
 import re
+import sys
 import threading
 import time
 import warnings
@@ -119,6 +120,26 @@ def calls_disabled(x):
     return disabled(x * 2)  # HERE
 
 
+def steps(x):
+    x = x + 1
+    torch._dynamo.step_unsupported()  # HERE
+    return x
+
+
+def imports(x):
+    import this_is_only_for_tests  # HERE
+
+    return x + this_is_only_for_tests.VALUE
+
+
+def matches(x, point=complex(1, 2)):
+    x = x + 1
+    match point:
+        case complex(real=1.0):  # HERE
+            return x * 2
+    return x
+
+
 # .. and others.
 
 
@@ -215,6 +236,9 @@ SAID = {
     sparse: ("NoFake", "NotImplementedError when running", "layout Sparse", "before or after"),
     skips: ("SkippedFrame", "Call to `torch._dynamo.skip_frame()`", "asks not to be captured", "Remove the"),
     calls_disabled: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "reason: it is old", "Remove the"),
+    steps: ("StepUnsupportedCall", "Call to `torch._dynamo.step_unsupported()`", "step_unsupported", "Remove the"),
+    imports: ("ImportInside", "Unsupported import", "for the first time", "top of the file"),
+    matches: ("Construct", "Missing bytecode handler", "MATCH_CLASS", "in another way"),
     selects: ("DynamicShape", "Dynamic shape operator", "size of the result", "torch.where"),
     number: ("TensorScalar", "Data dependent operator", "float(x)", "the tensor itself"),
     lists: ("TensorValues", "Tensor data is read", "tolist", "Stay with tensors"),
@@ -252,7 +276,10 @@ def hear(fn, *args, **options):
 
 
 @pytest.mark.parametrize("fn", SAID, ids=lambda fn: fn.__name__)
-def test_breaks(fn, capsys):
+def test_breaks(fn, capsys, tmp_path, monkeypatch):
+    (tmp_path / "this_is_only_for_tests.py").write_text("VALUE = 3")
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("this_is_only_for_tests", None)
     reason, what, why, hint = SAID[fn]
     stops = hear(fn, X)
     assert {stop.reason for stop in stops} <= {reason, OTHERS.get(fn)}
@@ -313,6 +340,52 @@ def test_mistakes_of_the_program_read_as_such(fn, error, words, fullgraph):
     assert words in stop.why
     assert "without compiling it" in stop.hints[0]
     assert stop.place.line == find_line(fn)[0]
+
+
+def undefined(x):
+    if x is None:
+        y = 3
+    return x + y
+
+
+def raises_a_number(x):
+    raise x.shape[0]
+
+
+def catches_a_number(x):
+    try:
+        raise ValueError(x.shape)
+    except 3:
+        return x
+
+
+def imports_what_is_not_there(x):
+    import there_is_no_such_module
+
+    return x + there_is_no_such_module.VALUE
+
+
+def raises(x):
+    raise KeyError("mine")
+
+
+ERRORS = {
+    undefined: UnboundLocalError,
+    raises_a_number: TypeError,
+    catches_a_number: TypeError,
+    imports_what_is_not_there: ModuleNotFoundError,
+    raises: KeyError,
+}
+
+
+@pytest.mark.parametrize("fn", ERRORS, ids=lambda fn: fn.__name__)
+def test_errors_of_the_program_are_its_own(fn):
+    with pytest.raises(Exception) as expected:
+        fn(X)
+    with pytest.raises(ERRORS[fn]) as raised:
+        alternator.compile(fn, backend="eager")(X)
+    assert str(raised.value) == str(expected.value)
+    assert raised.traceback[-1].lineno == expected.traceback[-1].lineno
 
 
 def test_the_call_of_a_library_that_led_there():
