@@ -10,7 +10,8 @@ try:
 except ImportError as error:
     raise ImportError(
         f"alternator's extension module could not be loaded ({error}). In a checkout, use ./dev (it builds the module "
-        "and sets the path: ./dev python ...), or install the package with `pip install .`."
+        "and sets the path: ./dev python ...), or install the package with `pip install .` and start Python in another "
+        "folder, or with -P: the checkout's own alternator/ comes first otherwise."
     ) from error
 
 __version__ = "0.1.0"

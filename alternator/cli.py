@@ -27,6 +27,13 @@ COMMANDS = {
 }
 
 
+def run_command() -> int:
+    """Run the command `alternator`, which an installed package has: as `python -m alternator`, from any folder."""
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()  # as for `python -m`; a script's own folder replaces it
+    return main(sys.argv[1:])
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m alternator", usage=USAGE, allow_abbrev=False)
     explained = "; ".join(f"{name}: {text}" for name, text in COMMANDS.items())

@@ -12,6 +12,7 @@ import importlib.util
 import sys
 
 MODULE = "torch._dynamo"
+pending = False  # torch._dynamo was loaded by alternator.takeover, which installs when it is loaded itself
 
 
 class Watcher(importlib.abc.MetaPathFinder):
@@ -29,6 +30,11 @@ class Watcher(importlib.abc.MetaPathFinder):
     def load_with(self, load):
         def load_and_install(module):
             load(module)
+            takeover = sys.modules.get("alternator.takeover")
+            if takeover is not None and not hasattr(takeover, "install"):
+                global pending
+                pending = True
+                return
             import alternator
 
             alternator.install()

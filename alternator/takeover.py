@@ -20,7 +20,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import eval_frame
 
-from alternator import compiling, events, markers
+from alternator import compiling, events, markers, startup
 from alternator.accounts import Account
 from alternator.stances import stance
 
@@ -326,3 +326,7 @@ def installed():
     finally:
         if not was_installed:
             uninstall()
+
+
+if startup.pending:  # the program runs with ALTERNATOR=1, and this module is the first that needs torch._dynamo
+    install()

@@ -24,4 +24,4 @@ for step in range(10):
     optimizer.step()
     optimizer.zero_grad()
     scheduler.step()
-    print(f"step {step}: loss {loss.item():8.3f}, next rate {scheduler.get_last_lr()[0]:.5f}")
+    print(f"step {step}: loss {loss.item():7.2f}, next rate {scheduler.get_last_lr()[0]:.5f}")

@@ -138,7 +138,7 @@ class Collector:
             "seconds": event.seconds,
             "ended": self.since_start(event.time),
             "captured": event.captured,
-            "operations": len(event.operations),
+            "operations": len(event.operations) if event.captured else row.get("operations", 0),
             "guards": len(event.guards),
             "effects": list(event.effects[:50]),
             "resumes": self.sources.place(event.resumes[-1]) if event.resumes else None,

@@ -103,8 +103,11 @@ def write_arguments(node):
 
 def write_code(module):
     """Write the graph as readable Python with shapes, and tell how many characters were left off."""
-    text = module.print_readable(print_output=False, include_stride=False, include_device=False, colored=False)
-    text = write_signature(module, text)
+    try:
+        text = module.print_readable(print_output=False, include_stride=False, include_device=False, colored=False)
+        text = write_signature(module, text)
+    except Exception as error:  # the program goes on, and so does the report
+        text = f"# the code could not be written: {type(error).__name__}: {error}\n"
     return text[:MAX_CODE], max(len(text) - MAX_CODE, 0)
 
 

@@ -16,8 +16,8 @@ pytestmark = [
 ]
 SECTIONS = ("overview", "source", "breaks", "graphs", "guards", "recompiles", "timeline")
 WARN = {False: (0xA8, 0x43, 0x00), True: (0xF0, 0xA0, 0x67)}
-GRAPH_0 = {False: (0x3F, 0x7F, 0xC4), True: (0x6A, 0xA5, 0xE6)}
-GRAPH_1 = {False: (0x3A, 0x9A, 0x78), True: (0x5D, 0xBF, 0x9B)}
+GRAPH_0 = {False: (0x36, 0x70, 0xB3), True: (0x6A, 0xA5, 0xE6)}
+GRAPH_1 = {False: (0x2D, 0x82, 0x63), True: (0x5D, 0xBF, 0x9B)}
 
 
 def noisy(x, n):
@@ -192,6 +192,47 @@ def test_theme_button(browser, page):
         browser.click("#theme")
         assert text(browser, "#theme") == f"Theme: {theme}"
         assert (browser.screenshot()[4, 640].mean() < 60) == (theme == "dark")
+
+
+def test_contrast_of_numbers_on_graphs(browser, page):
+    """Text on the colours of graphs can be read: WCAG's contrast of 4.5."""
+    contrast = """(() => {
+        const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+        const light = (text) => { const [r, g, b] = text.match(/\\d+/g).map((v) => linear(v / 255));
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const probe = document.body.appendChild(document.createElement("i"));
+        return Array.from({length: 8}, (_, number) => {
+            probe.style.background = `var(--graph-${number})`; probe.style.color = "var(--ground)";
+            const style = getComputedStyle(probe);
+            const [a, b] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
+            return (a + 0.05) / (b + 0.05); });
+    })()"""
+    for dark in (False, True):
+        browser.open(page, dark=dark)
+        assert min(browser.evaluate(contrast)) >= 4.5
+
+
+def test_what_did_not_end(browser, tmp_path):
+    """A backend that raises, and a function that never came back, leave rows without an end."""
+
+    def refuse(module, examples):
+        raise ValueError("not today")
+
+    with alternator.report(tmp_path / "page.html") as report:
+        with pytest.raises(Exception, match="not today"):
+            alternator.compile(lambda x: x.sin(), backend=refuse)(torch.ones(2))
+
+        def stop(module, examples):
+            report.write(tmp_path / "middle.html")
+            return module.forward
+
+        alternator.compile(lambda x: x.sin(), backend=stop)(torch.ones(2))
+    for name, number, words in (("page.html", 1, "failed: it raised"), ("middle.html", 2, "none seen")):
+        for section in (*SECTIONS, f"graphs/{number}/facts"):
+            browser.open(tmp_path / name, f"#{section}")
+            assert text(browser).strip()
+            assert browser.errors == [], (name, section)
+        assert words in text(browser) and "1 operation" in text(browser)
 
 
 def test_an_empty_page(browser, tmp_path):

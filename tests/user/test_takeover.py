@@ -214,6 +214,16 @@ def test_programs_run_without_an_edit(tmp_path):
     assert done.stdout.endswith("\n1 __main__\n"), done.stderr
 
 
+def test_programs_may_install_it_themselves(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import alternator\nalternator.install()\n" + textwrap.dedent(PROGRAM))
+    # As the command `alternator` of an installed package does.
+    start = "import sys; from alternator.cli import run_command; sys.exit(run_command())"
+    command = [sys.executable, "-c", start, "run", script.name, "a"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "[2.0, 2.0] ['a']\n1 __main__\n", done.stderr
+
+
 @pytest.mark.parametrize("value, imported", [("", False), ("0", False), ("1", True)])
 def test_the_pth_file_asks_the_environment(value, imported):
     path = os.path.join(os.path.dirname(__file__), "..", "..", "alternator.pth")
