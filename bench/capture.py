@@ -41,7 +41,7 @@ GROWTH = (12, 24, 48, 96)
 
 
 class NoOp:
-    """A backend that keeps the first outputs, and counts. What it and the graph's one run take is no part of a capture."""
+    """A backend that keeps the first outputs, and counts; what it takes itself is no part of a capture."""
 
     def __init__(self):
         self.clear()
