@@ -38,20 +38,28 @@ def prepare():
     by_identity = (_capture.Captured, functools._lru_cache_wrapper, enum.Enum, *torch_types, *IMMUTABLE)
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
-    _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, find_module_getattr())
+    _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, *find_known_code())
     events.tell_interest()
     logs.start()
     progress.start()
 
 
-def find_module_getattr():
-    """Return torch.nn.Module.__getattr__ if it is the one whose steps the core knows."""
-    found = torch.nn.Module.__getattr__
-    code = getattr(found, "__code__", None)
-    constants = ("_parameters", "_buffers", "_modules", "'", "' object has no attribute '")
-    names = ("__dict__", "AttributeError", "type", "__name__")
-    known = code is not None and code.co_consts[-5:] == constants and code.co_names == names
-    return found if known and code.co_filename == torch.nn.modules.module.__file__ else None
+def find_known_code():
+    """Find torch's Python functions whose steps the core knows: Module.__getattr__, Tensor.__hash__. None: another one."""
+    registries = ("_parameters", "_buffers", "_modules", "'", "' object has no attribute '")
+    expected = [
+        (
+            torch.nn.Module.__getattr__,
+            registries,
+            ("__dict__", "AttributeError", "type", "__name__"),
+            torch.nn.modules.module,
+        ),
+        (torch.Tensor.__hash__, (None,), ("id",), torch._tensor),
+    ]
+    for function, constants, names, module in expected:
+        code = getattr(function, "__code__", None)
+        known = code is not None and code.co_names == names and code.co_filename == module.__file__
+        yield function if known and code.co_consts[-len(constants) :] == constants else None
 
 
 def find_backend(backend, mode=None, options=None):

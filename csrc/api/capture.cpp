@@ -366,12 +366,12 @@ PyObject* take_fault(PyObject*, PyObject*) {
 PyObject* look_into(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
 // set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by
-// identity, code of module calls, torch.nn.Module.__getattr__ or None)
+// identity, code of module calls, torch.nn.Module.__getattr__ or None, torch.Tensor.__hash__ or None)
 PyObject* set_up(PyObject*, PyObject* args) {
-  PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call, *module_getattr;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!O:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type,
+  PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call, *module_getattr, *tensor_hash;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O!OO:set_up", &PyDict_Type, &rows, &PyDict_Type, &stand_ins, &PyTuple_Type,
                         &modules, &PyType_Type, &tensor, &PyTuple_Type, &by_value, &PyTuple_Type, &by_identity,
-                        &PyCode_Type, &module_call, &module_getattr)) {
+                        &PyCode_Type, &module_call, &module_getattr, &tensor_hash)) {
     return nullptr;
   }
   record::set_real_modules(modules);
@@ -379,6 +379,10 @@ PyObject* set_up(PyObject*, PyObject* args) {
   if (PyFunction_Check(module_getattr)) {
     record::Recorder::module_getattr = Py_NewRef(module_getattr);
     record::Recorder::module_getattr_code = Py_NewRef(PyFunction_GET_CODE(module_getattr));
+  }
+  if (PyFunction_Check(tensor_hash)) {
+    record::Recorder::tensor_hash = Py_NewRef(tensor_hash);
+    record::Recorder::tensor_hash_code = Py_NewRef(PyFunction_GET_CODE(tensor_hash));
   }
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
   if (!record::fill_purity_table(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {

@@ -29,14 +29,12 @@ bool ExitWriter::fill_all() {
       return false;
     }
   }
-  // Tables (see add_empty()) and positions of iterators last of all.
-  auto is_late = [](const Step& step) {
-    return step.kind == StepKind::FillDict || step.kind == StepKind::FillSet || step.kind == StepKind::FillState;
-  };
+  // Tables (see add_empty()) last; positions of iterators even later.
   std::vector<Step> late;
   for (Step& step : program_.steps) {
-    if (is_late(step)) {
-      late.push_back(std::move(step));
+    bool table = step.kind == StepKind::FillDict || step.kind == StepKind::FillSet;
+    if (table || step.kind == StepKind::FillState) {
+      (table ? late : program_.positions).push_back(std::move(step));
       step = Step{StepKind::Constant};
     }
   }

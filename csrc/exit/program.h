@@ -107,6 +107,7 @@ struct FrameRecipe {
 struct ExitProgram {
   std::vector<Step> steps;
   std::vector<Effect> effects;      // in the order of the first writes
+  std::vector<Step> positions;      // of iterators: behind the effects, which may fill what they go over
   int result = -1;                  // a return
   std::vector<FrameRecipe> frames;  // a break
   int handled = -1;

@@ -33,6 +33,11 @@ class Runner {
         return false;
       }
     }
+    for (const Step& step : program_.positions) {
+      if (!fill(step)) {
+        return false;
+      }
+    }
     return true;
   }
   PyObject* at(int step) const { return step >= 0 ? made_[step] : nullptr; }

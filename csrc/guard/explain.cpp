@@ -150,8 +150,9 @@ std::string describe(const GuardList& list, const Guard& guard) {
     }
   };
   replace("{p}", guard.parent >= 0 ? list.names[guard.parent] : "");
-  replace("{k}",
-          guard.kind == Kind::Distinct ? list.names[guard.child] : key_text(guard, guard.kind == Kind::DictItem));
+  replace("{k}", guard.kind == Kind::Distinct    ? list.names[guard.child]
+                 : guard.kind == Kind::KeyedItem ? list.names[guard.index]
+                                                 : key_text(guard, guard.kind == Kind::DictItem));
   return text;
 }
 
@@ -201,7 +202,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
     return text;
   }
   bool valid = true;
-  PyObject* found = fetch(guard, parent, locals, &valid);
+  PyObject* found = fetch(guard, parent, locals, slots, &valid);
   switch (guard.expect) {
     case Expect::Absent: return what + change("absent", shown(found));
     case Expect::Value: return what + change(shown(guard.value.get()), shown(found));

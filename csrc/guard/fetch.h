@@ -6,7 +6,8 @@
 namespace alternator::guard {
 
 // The object that is there now, borrowed; null if it is absent. `valid` turns false if it cannot be looked at.
-PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, bool* valid);
+PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, const std::vector<PyObject*>& slots,
+                bool* valid);
 
 // Of a list, tuple, dict, set or deque; -1 for another object.
 Py_ssize_t length_of(PyObject* object);

@@ -25,12 +25,16 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, bool* valid) {
+PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, const std::vector<PyObject*>& slots,
+                bool* valid) {
   switch (guard.kind) {
     case Kind::Local: return locals[guard.index];
     case Kind::DictItem:
       *valid = PyDict_Check(parent);
       return *valid ? py::dict_item(parent, guard.key.get()) : nullptr;
+    case Kind::KeyedItem:
+      *valid = PyDict_Check(parent);
+      return *valid ? py::dict_item_at(parent, slots[guard.index]) : nullptr;
     case Kind::OwnAttribute: return py::own_attribute(parent, guard.key.get(), valid);
     case Kind::SequenceItem:
       if (PyList_Check(parent)) {
@@ -173,7 +177,7 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
     default: break;
   }
   bool valid = true;
-  PyObject* found = fetch(guard, parent, locals, &valid);
+  PyObject* found = fetch(guard, parent, locals, *slots, &valid);
   if (!valid) {
     return false;
   }

@@ -70,6 +70,9 @@ WordList::State WordList::place_child(const Guard& guard, const Moves& moves, Py
     return State::Stable;
   }
   State parent = states_[guard.parent];
+  if (guard.kind == Kind::KeyedItem) {
+    return parent == State::Early && states_[guard.index] != State::Late ? State::Early : State::Late;
+  }
   bool written = has_words(guard.kind) && (guard.kind != Kind::SequenceItem || has_item_words(slots_[guard.parent]));
   return parent == State::Stable && (moves_often || !written) ? State::Late : parent;
 }
@@ -97,7 +100,8 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
   for (int i = 0; i < static_cast<int>(list_.guards.size()); ++i) {
     const Guard& guard = list_.guards[i];
     State state = guard.kind == Kind::Local ? State::Early : guard.parent >= 0 ? states_[guard.parent] : State::Late;
-    if (state == State::Stable && !has_words(guard.kind)) {
+    bool waits = guard.kind == Kind::KeyedItem && states_[guard.index] == State::Late;  // its key is found late
+    if ((state == State::Stable && !has_words(guard.kind)) || waits) {
       state = State::Late;
     }
     if (guard.expect == Expect::NewNode) {

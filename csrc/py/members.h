@@ -74,6 +74,15 @@ inline PyObject* dict_item(PyObject* dict, PyObject* key) {
   return value;
 }
 
+// An item of a dict by an object whose hash is its address, and that equals nothing else; borrowed, null if absent.
+inline PyObject* dict_item_at(PyObject* dict, PyObject* key) {
+  PyObject* value = _PyDict_GetItem_KnownHash(dict, key, static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key)));
+  if (value == nullptr) {
+    PyErr_Clear();
+  }
+  return value;
+}
+
 // The class that a descriptor of a C function or field was made for; null for any other object. And where in that class's
 // tables it points to.
 inline PyTypeObject* descriptor_owner(PyObject* object) {

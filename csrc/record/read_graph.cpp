@@ -86,8 +86,13 @@ void ReadGraph::read_local(Py_ssize_t index, PyObject* name, PyObject* value) {
 }
 
 std::string ReadGraph::name_of_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) const {
-  return kind == Kind::Local ? "L['" + text_of(key) + "']"
-                             : name_child(parent >= 0 ? list_.names[parent] : "", kind, key, index);
+  if (kind == Kind::Local) {
+    return "L['" + text_of(key) + "']";
+  }
+  if (kind == Kind::KeyedItem) {
+    return list_.names[parent] + "[" + list_.names[index] + "]";
+  }
+  return name_child(parent >= 0 ? list_.names[parent] : "", kind, key, index);
 }
 
 std::optional<Guard> ReadGraph::begin_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) {

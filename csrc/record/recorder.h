@@ -65,6 +65,8 @@ class Recorder : public interp::Observer {
   // torch.nn.Module.__getattr__ and its code; null where it is not as it is known here.
   static inline PyObject* module_getattr = nullptr;
   static inline PyObject* module_getattr_code = nullptr;
+  static inline PyObject* tensor_hash = nullptr;  // torch.Tensor.__hash__, likewise
+  static inline PyObject* tensor_hash_code = nullptr;
 
   void enter(py::Frame* entry) override;
   void leave() override;
@@ -195,6 +197,7 @@ class Recorder : public interp::Observer {
   void record_super(PyObject* super, PyObject* name);
   // `generic`: by object.__getattribute__ itself, whatever the class says.
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
+  void record_item_by_tensor(int node, PyObject* dict, PyObject* key);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
   void record_item(PyObject* container, PyObject* key);

@@ -64,6 +64,9 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
   PyTypeObject* type = Py_TYPE(container);
   auto subscript = type->tp_as_mapping ? type->tp_as_mapping->mp_subscript : nullptr;
   if (subscript == PyDict_Type.tp_as_mapping->mp_subscript) {
+    if (source::is_tensor(key)) {
+      return record_item_by_tensor(node, container, key);
+    }
     if (!is_plain_key(key)) {
       return abort(AbortReason::UnknownRead, "an item by a key that runs code");
     }
@@ -100,6 +103,24 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
   if (!is_heap_type(container)) {
     abort(AbortReason::UnknownRead, std::string("an item of ") + type->tp_name);
   }
+}
+
+// The state of an optimizer is found by its parameter. Torch's hash of a tensor is its address, in Python; a dict finds the
+// very object without comparing. The instruction runs natively.
+void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key) {
+  static PyObject* const hash = PyUnicode_InternFromString("__hash__");
+  PyObject* method = _PyType_Lookup(Py_TYPE(key), hash);
+  int key_node = graph_.node_of(key);
+  bool known = method == tensor_hash && method != nullptr &&
+               reinterpret_cast<PyFunctionObject*>(method)->func_code == tensor_hash_code;
+  PyObject* value = known ? py::dict_item_at(dict, key) : nullptr;
+  bool found_here = deciding_ && py::Instruction(position_.instruction).op == py::Op::kBINARY_SUBSCR;
+  if (value == nullptr || key_node < 0 || holder_of(dict) != dict || !found_here) {
+    return abort(AbortReason::UnknownRead, "an item by a key that runs code");
+  }
+  note_class_value(Py_TYPE(key), hash, method);
+  graph_.read(node, Kind::KeyedItem, nullptr, key_node, value);
+  opaque_ = true;
 }
 
 void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {

@@ -573,6 +573,31 @@ def go_through(x, items):
     return x
 
 
+@programs.add(3)
+def list_that_a_loop_goes_over_is_filled_in_the_region(x):
+    items, seen = [], []
+    stop()
+    for value in (x + 1, x * 2):
+        items.append(value)
+    for i, item in enumerate(items):
+        seen.append((i, item))
+        stop()
+        x = x + item * i
+    return x, seen
+
+
+@programs.add(3)
+def list_that_is_gone_through_backwards_is_filled_in_the_region(x):
+    items = []
+    stop()
+    items.extend([x + 1, x * 2])
+    for item in reversed(items):
+        x = x + item
+        stop()
+        x = x * 2
+    return x
+
+
 def take_two(x, items):
     return x + next(items) * 2 + next(items)
 
