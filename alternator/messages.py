@@ -30,6 +30,7 @@ OUTSIDE = "Do it before or after the compiled function."
 CUSTOM_OP = "Make it an operator of torch with `torch.library.custom_op`: a graph calls it without looking inside."
 IN_GRAPH = "If it does nothing but compute with tensors, mark it with `torch.compiler.allow_in_graph`."
 SKIPPED = "Attempted to call function marked as skipped"
+LIBRARY_HINT = "It happens inside of {library}: what you can move or replace is the call in your own last line."
 FEATURE = "It may be captured in the future; please tell if you need it."
 VERBATIM = "Run the function without compiling it: it should fail in the same way."
 

@@ -403,6 +403,7 @@ def test_the_call_of_a_library_that_led_there():
     assert "which led, in torch, to:" in text
     assert text.count("File ") >= 2
     assert stop.library_frames[-1].library == "torch"
+    assert stop.hints[-1].startswith("It happens inside of torch: ")
     assert text.index("through_torch") < text.index("which led")
 
 
@@ -413,6 +414,16 @@ def test_columns_are_characters():
     (stop,) = hear(fn, X)
     line, marks = messages.quote_frame(stop.place).splitlines()[1:]
     assert line[marks.index("^") : marks.rindex("^") + 1] == "x.sum().item()"
+
+
+def test_calls_with_keywords():
+    def fn(x):
+        print("a", end="")
+        return x + 1
+
+    (stop,) = hear(fn, X)
+    line, marks = messages.quote_frame(stop.place).splitlines()[1:]
+    assert marks.strip() == "^" * len(line.strip())
 
 
 def test_expressions_of_several_lines():
