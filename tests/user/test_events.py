@@ -122,6 +122,11 @@ def test_calls_and_steps_are_told_on_demand():
     heard = hear(fn, (X, 3, []), (X, 3, []), calls=True, steps=True)
     first, second = pick(heard, events.CaptureEnded)
     assert [event.capture for event in pick(heard, events.GraphCalled)] == [first.capture, second.capture] * 2
+    assert all(event.seconds > 0 for event in pick(heard, events.GraphCalled))
+    assert [step.frames[-1].line for step in pick(heard, events.Stepped)] == [line_of(helper, 1)] * 2
+
+
+def test_brief_listeners_get_no_guards():
     ends = pick(hear(fn, (X, 3, []), brief=True), events.CaptureEnded)
     assert [(end.guards, end.lines) for end in ends] == [((), {})] * 2
 
