@@ -56,9 +56,9 @@ ROWS = [
         "ComptimeBreak",
         "UnsupportedTorch",
         "ComptimeContext graph break",
-        "User-inserted graph break, in code that runs while tracing. Message: {detail}",
+        "User-inserted graph break, in code that runs while tracing. Message: {message}",
         ("Remove the call of `comptime.graph_break()`.",),
-        ("ComptimeContext.graph_break*",),
+        ("comptime.graph_break(*",),
     ),
     Row(
         "SkippedFrame",

@@ -438,6 +438,21 @@ def test_expressions_of_several_lines():
     assert marks.strip() == "^" * len("torch.Tensor.tolist(")
 
 
+@pytest.mark.usefixtures("take_over")
+def test_breaks_of_code_that_runs_while_tracing():
+    from torch._dynamo.comptime import comptime
+
+    def fn(x):
+        x = x + 1
+        comptime(lambda context: context.graph_break("not here"))
+        return x + 1
+
+    stop = hear(fn, X)[0]
+    assert stop.reason == "ComptimeBreak"
+    assert stop.why.endswith("Message: not here")
+    assert stop.place.line == fn.__code__.co_firstlineno + 2
+
+
 def test_the_table_covers_the_core():
     names = re.findall(r"^ABORT\((\w+)\)", (ROOT / "csrc/base/abort.def").read_text(), re.MULTILINE)
     assert len(names) > 20
