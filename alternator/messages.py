@@ -113,7 +113,7 @@ ROWS = [
         "DataDependentOperator",
         "Data dependent operator",
         "A number of Python's is made from the values of a tensor (`float(x)`, `int(x)`, `bool(x)`, an index), "
-        "and while a graph is made its tensors have no values ({detail}).",
+        "and while a graph is made its tensors have no values.",
         ("Go on computing with the tensor itself.", OUTSIDE),
         ("*_local_scalar_dense*", "*is_nonzero*", "*equal *"),
     ),
@@ -122,7 +122,7 @@ ROWS = [
         "DataDependentOperator",
         "Dynamic shape operator",
         "The size of the result depends on the values of a tensor, and while a graph is made its tensors have "
-        "no values ({detail}).",
+        "no values.",
         (
             "Keep the size: `torch.where(mask, x, 0)` instead of `x[mask]`, `nonzero_static` instead of `nonzero`.",
             OUTSIDE,
@@ -509,7 +509,9 @@ def explain(reason, detail):
 def describe(stop) -> str:
     """Write what, why and what to do, in TorchDynamo's layout: programs and people look for it."""
     lines = [stop.what, f"  Explanation: {stop.why}", *(f"  Hint: {hint}" for hint in stop.hints)]
-    return "\n".join(lines + [f"  Detail: {stop.detail}"] * bool(stop.detail))
+    if stop.detail and not any(stop.detail in text for text in (stop.what, stop.why)):
+        lines.append(f"  Detail: {stop.detail}")
+    return "\n".join(lines)
 
 
 # ---- Frames --------------------------------------------------------------------------------------------------------
