@@ -168,6 +168,20 @@ def test_a_listener_that_goes_in_the_middle_of_a_capture():
     assert events.current_capture() is None
 
 
+def test_listeners_that_change_what_the_program_has():
+    box = [torch.ones(3)]
+
+    def meddle(event):
+        if isinstance(event, events.CaptureEnded):
+            kept.append(box[0])
+            box[0] = torch.zeros(2)
+
+    kept = []
+    compiled = alternator.compile(lambda box: box[0] + 1, backend="eager")
+    with events.listen(meddle):
+        assert torch.equal(compiled(box), torch.ones(2))
+
+
 def test_libraries_are_told_apart():
     def fn(x):
         return torch.nn.Sequential(Broken())(x)
