@@ -33,7 +33,7 @@ class ComptimeContext:
         builtins.print(repr(value), file=file)
 
     def graph_break(self, msg="ComptimeContext.graph_break"):
-        raise Unsupported(msg)
+        raise Unsupported(f"comptime.graph_break({msg!r})")
 
     def sleep(self, seconds):
         import time

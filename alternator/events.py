@@ -8,6 +8,7 @@ calls tell nothing unless a listener asks for `calls` or `steps` before the func
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
 import inspect
 import itertools
@@ -52,9 +53,21 @@ class Frame:
         return f"{self.file}:{self.line} in {self.function}"
 
 
+# Instructions in front of a call, which have the place of the function's name.
+PREFIXES = {dis.opmap[name] for name in ("KW_NAMES", "PRECALL", "EXTENDED_ARG") if name in dis.opmap}
+
+CACHE = dis.opmap["CACHE"]
+
+
 def make_frame(code, offset) -> Frame:
     """Make the frame for an instruction, given by its offset in bytes."""
-    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), max(offset, 0) // 2, None))
+    offset, instructions = max(offset, 0), code.co_code
+    while offset < len(instructions) and instructions[offset] in PREFIXES:
+        offset += 2
+        while instructions[offset] == CACHE:
+            offset += 2
+    positions = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    line, end_line, column, end_column = positions
     where = code.co_filename, line or code.co_firstlineno, code.co_qualname
     return Frame(*where, end_line, column, end_column, find_library(code.co_filename))
 
@@ -438,7 +451,11 @@ class Teller:
         number = capture.number if capture else 0
         frames = make_frames(trail)
         texts = messages.explain(reason, detail)
-        return Break(function=self.function, capture=number, detail=detail, frames=frames, **texts, **fields)
+        stop = Break(function=self.function, capture=number, detail=detail, frames=frames, **texts, **fields)
+        if stop.library_frames:
+            hint = messages.LIBRARY_HINT.format(library=stop.library_frames[0].library)
+            stop = dataclasses.replace(stop, hints=(*stop.hints, hint))
+        return stop
 
     def note_end(self, stop):
         if current_capture() is not None:

@@ -30,6 +30,7 @@ OUTSIDE = "Do it before or after the compiled function."
 CUSTOM_OP = "Make it an operator of torch with `torch.library.custom_op`: a graph calls it without looking inside."
 IN_GRAPH = "If it does nothing but compute with tensors, mark it with `torch.compiler.allow_in_graph`."
 SKIPPED = "Attempted to call function marked as skipped"
+LIBRARY_HINT = "It happens inside of {library}: what you can move or replace is the call in your own last line."
 FEATURE = "It may be captured in the future; please tell if you need it."
 VERBATIM = "Run the function without compiling it: it should fail in the same way."
 
@@ -55,9 +56,9 @@ ROWS = [
         "ComptimeBreak",
         "UnsupportedTorch",
         "ComptimeContext graph break",
-        "User-inserted graph break, in code that runs while tracing. Message: {detail}",
+        "User-inserted graph break, in code that runs while tracing. Message: {message}",
         ("Remove the call of `comptime.graph_break()`.",),
-        ("ComptimeContext.graph_break*",),
+        ("comptime.graph_break(*",),
     ),
     Row(
         "SkippedFrame",
@@ -112,7 +113,7 @@ ROWS = [
         "DataDependentOperator",
         "Data dependent operator",
         "A number of Python's is made from the values of a tensor (`float(x)`, `int(x)`, `bool(x)`, an index), "
-        "and while a graph is made its tensors have no values ({detail}).",
+        "and while a graph is made its tensors have no values.",
         ("Go on computing with the tensor itself.", OUTSIDE),
         ("*_local_scalar_dense*", "*is_nonzero*", "*equal *"),
     ),
@@ -121,7 +122,7 @@ ROWS = [
         "DataDependentOperator",
         "Dynamic shape operator",
         "The size of the result depends on the values of a tensor, and while a graph is made its tensors have "
-        "no values ({detail}).",
+        "no values.",
         (
             "Keep the size: `torch.where(mask, x, 0)` instead of `x[mask]`, `nonzero_static` instead of `nonzero`.",
             OUTSIDE,
@@ -508,7 +509,9 @@ def explain(reason, detail):
 def describe(stop) -> str:
     """Write what, why and what to do, in TorchDynamo's layout: programs and people look for it."""
     lines = [stop.what, f"  Explanation: {stop.why}", *(f"  Hint: {hint}" for hint in stop.hints)]
-    return "\n".join(lines + [f"  Detail: {stop.detail}"] * bool(stop.detail))
+    if stop.detail and not any(stop.detail in text for text in (stop.what, stop.why)):
+        lines.append(f"  Detail: {stop.detail}")
+    return "\n".join(lines)
 
 
 # ---- Frames --------------------------------------------------------------------------------------------------------

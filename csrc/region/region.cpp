@@ -384,7 +384,15 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
   ++point.captures;
   mention_start(state);
   std::shared_ptr<Region> region = try_capture(point, state);
+  bool listened = interest != Interest::None;
   mention_end(point, region != nullptr);
+  if (region != nullptr && listened) {
+    // Listeners may have changed what the guards found.
+    std::vector<PyObject*> slots = record::flatten(state);
+    bool fits =
+        region->state.is_current() && region->checker.check(region->guards, slots.data()) < 0 && fits_storages(*region);
+    return fits ? region : nullptr;
+  }
   return region;
 }
 

@@ -122,6 +122,11 @@ def test_calls_and_steps_are_told_on_demand():
     heard = hear(fn, (X, 3, []), (X, 3, []), calls=True, steps=True)
     first, second = pick(heard, events.CaptureEnded)
     assert [event.capture for event in pick(heard, events.GraphCalled)] == [first.capture, second.capture] * 2
+    assert all(event.seconds > 0 for event in pick(heard, events.GraphCalled))
+    assert [step.frames[-1].line for step in pick(heard, events.Stepped)] == [line_of(helper, 1)] * 2
+
+
+def test_brief_listeners_get_no_guards():
     ends = pick(hear(fn, (X, 3, []), brief=True), events.CaptureEnded)
     assert [(end.guards, end.lines) for end in ends] == [((), {})] * 2
 
@@ -161,6 +166,20 @@ def test_a_listener_that_goes_in_the_middle_of_a_capture():
     (began, *_), numbers = hear(fn, (X, 3, [])), {event.capture for event in heard}
     assert began.capture not in numbers
     assert events.current_capture() is None
+
+
+def test_listeners_that_change_what_the_program_has():
+    box = [torch.ones(3)]
+
+    def meddle(event):
+        if isinstance(event, events.CaptureEnded):
+            kept.append(box[0])
+            box[0] = torch.zeros(2)
+
+    kept = []
+    compiled = alternator.compile(lambda box: box[0] + 1, backend="eager")
+    with events.listen(meddle):
+        assert torch.equal(compiled(box), torch.ones(2))
 
 
 def test_libraries_are_told_apart():

@@ -403,6 +403,7 @@ def test_the_call_of_a_library_that_led_there():
     assert "which led, in torch, to:" in text
     assert text.count("File ") >= 2
     assert stop.library_frames[-1].library == "torch"
+    assert stop.hints[-1].startswith("It happens inside of torch: ")
     assert text.index("through_torch") < text.index("which led")
 
 
@@ -415,6 +416,16 @@ def test_columns_are_characters():
     assert line[marks.index("^") : marks.rindex("^") + 1] == "x.sum().item()"
 
 
+def test_calls_with_keywords():
+    def fn(x):
+        print("a", end="")
+        return x + 1
+
+    (stop,) = hear(fn, X)
+    line, marks = messages.quote_frame(stop.place).splitlines()[1:]
+    assert marks.strip() == "^" * len(line.strip())
+
+
 def test_expressions_of_several_lines():
     def fn(x):
         return torch.Tensor.tolist(
@@ -425,6 +436,21 @@ def test_expressions_of_several_lines():
     line, marks = messages.quote_frame(stop.place).splitlines()[1:]
     assert line.strip() == "return torch.Tensor.tolist("
     assert marks.strip() == "^" * len("torch.Tensor.tolist(")
+
+
+@pytest.mark.usefixtures("take_over")
+def test_breaks_of_code_that_runs_while_tracing():
+    from torch._dynamo.comptime import comptime
+
+    def fn(x):
+        x = x + 1
+        comptime(lambda context: context.graph_break("not here"))
+        return x + 1
+
+    stop = hear(fn, X)[0]
+    assert stop.reason == "ComptimeBreak"
+    assert stop.why.endswith("Message: not here")
+    assert stop.place.line == fn.__code__.co_firstlineno + 2
 
 
 def test_the_table_covers_the_core():
