@@ -51,6 +51,7 @@ class Collector:
         self.left_out = {}  # what -> how many
         self.room = {"nodes": MAX_NODES, "code": MAX_CODE}
         self.threads = {}
+        self.own_seconds = {}  # capture -> what describing its graph took, which is no part of the capture
         self.handlers = {
             events.CaptureBegan: self.take_beginning,
             events.CaptureEnded: self.take_ending,
@@ -102,7 +103,9 @@ class Collector:
                 node[6] = [self.sources.number(node[6][0]), node[6][1]]
         row["graph"] = self.keep_graph(graph)
         row["operations"] = graph["operations"]
-        row["backend"] = {"name": event.backend, "began": self.since_start(event.time), "seconds": None, "error": ""}
+        now = time.perf_counter()
+        row["backend"] = {"name": event.backend, "began": self.since_start(now), "seconds": None, "error": ""}
+        self.own_seconds[event.capture] = now - event.time
 
     def keep_graph(self, graph):
         """Keep a graph once, however often it was captured; without drawing or code where there is no room left."""
@@ -135,7 +138,7 @@ class Collector:
             for line in lines:
                 self.cover(file, line, event.capture)
         row |= {
-            "seconds": event.seconds,
+            "seconds": event.seconds - self.own_seconds.pop(event.capture, 0.0),
             "ended": self.since_start(event.time),
             "captured": event.captured,
             "operations": len(event.operations) if event.captured else row.get("operations", 0),
