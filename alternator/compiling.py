@@ -45,7 +45,7 @@ def prepare():
 
 
 def find_known_code():
-    """Find torch's Python functions whose steps the core knows: Module.__getattr__, Tensor.__hash__. None: another one."""
+    """Find Python functions of torch's whose steps the core knows; None in the place of one that is another."""
     registries = ("_parameters", "_buffers", "_modules", "'", "' object has no attribute '")
     expected = [
         (

@@ -254,7 +254,7 @@ void ReadGraph::read_setting(PyObject* getter, PyObject* value) {
   kept_.push_back(share(getter));
   if (is_new(-1, Kind::Setting, getter, 0)) {
     Guard guard{Kind::Setting};
-    guard.key = source::Pin::to(getter);
+    guard.key = source::Pin::holding(getter);  // a method of a context variable is made for the call
     guard.value = share(value);
     list_.guards.push_back(std::move(guard));
   }

@@ -27,6 +27,11 @@ class Pin {
  public:
   Pin() = default;
   static Pin to(PyObject* object);
+  static Pin holding(PyObject* object) {
+    Pin pin;
+    pin.held_ = share(object);
+    return pin;
+  }
   bool is(PyObject* object) const { return object == get(); }
   PyObject* get() const;  // borrowed; null if it died
   bool is_weak() const { return weak_; }

@@ -1,5 +1,6 @@
 """Soundness of guards: what a captured function read is changed; the next call must give what eager execution gives."""
 
+import contextvars
 import types
 
 import pytest
@@ -231,6 +232,48 @@ def test_a_dead_model_is_not_kept_alive():
     del model
     gc.collect()
     assert watch() is None
+
+
+def test_a_context_variable_is_noticed():
+    variable = contextvars.ContextVar("variable", default=2)
+    compiled = Captured(lambda x: x * variable.get())
+    x = torch.arange(3.0)
+    for value, graphs in ((None, 1), (None, 1), (3, 2), (2, 2), (3, 2)):
+        token = variable.set(value) if value is not None else None
+        assert torch.equal(compiled(x), x * (value or 2))
+        assert (len(compiled.graphs), compiled.said) == (graphs, [])
+        if token is not None:
+            variable.reset(token)
+
+
+def test_an_item_by_a_tensor_is_noticed():
+    first, second = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+    state = {first: {"factor": 2}, second: {"factor": 3}}
+
+    def scale(tensors):
+        return [tensor * state[tensor]["factor"] for tensor in tensors]
+
+    compiled = Captured(scale)
+
+    def check(tensors, graphs):
+        assert same(compiled(tensors), scale(tensors))
+        assert len(compiled.graphs) == graphs
+
+    check([first, second], 1)
+    check([first, second], 1)
+    check([second, first], 2)
+    check([first, second], 2)
+    state[second]["factor"] = 4
+    check([first, second], 3)
+    state[second] = state[first]
+    check([first, second], 4)
+    third = torch.nn.Parameter(torch.ones(3))
+    state[third] = {"factor": 5}
+    check([third, first], 5)
+    assert compiled.breaks == []
+    del state[third]
+    with pytest.raises(KeyError):
+        compiled([third, first])
 
 
 def test_reset_and_count():
