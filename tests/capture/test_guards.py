@@ -233,6 +233,91 @@ def test_a_dead_model_is_not_kept_alive():
     assert watch() is None
 
 
+class Thing:
+    """Equal to itself only."""
+
+
+class Equal:
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+def meets_in_a_set(items, x):
+    seen = set()
+    for item in items:
+        if item not in seen:
+            seen.add(item)
+    return x * len(seen)
+
+
+def counts_in_a_dict(items, x):
+    counts = {}
+    for item in items:
+        counts[item] = counts.get(item, 0) + 1
+    return x * counts[items[0]]
+
+
+def removes(items, x):
+    rest = list(items)
+    rest.remove(items[1])
+    return x * (1 if rest[0] is items[0] else 2)
+
+
+COMPARING = {
+    "set": meets_in_a_set,
+    "set()": lambda items, x: x * len(set(items)),
+    "display": lambda items, x: x * (10 * len({items[0], items[1]}) + len({items[0]: 1, items[1]: 2})),
+    "comprehension": lambda items, x: x * (10 * len({item: 1 for item in items}) + len({(item, 1) for item in items})),
+    "dict": counts_in_a_dict,
+    "in a list": lambda items, x: x * (items[0] in items[1:]),
+    "in a dict": lambda items, x: x * (items[0] in {items[1]: 1}),
+    "equality": lambda items, x: x * (2 if items[:1] == items[1:] else 3),
+    "index": lambda items, x: x * (items.index(items[1]) + 1),
+    "count": lambda items, x: x * items.count(items[0]),
+    "remove": removes,
+    "union": lambda items, x: x * (10 * len({items[0]} | {items[1]}) + len({items[0]: 1} | {items[1]: 2})),
+}
+
+
+KINDS = {"thing": Thing, "module": lambda: torch.nn.Linear(2, 2), "tensor": lambda: torch.ones(2)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COMPARING)
+def test_which_objects_are_the_same(name, kind):
+    if kind == "tensor" and name in ("in a list", "equality", "index", "count", "remove"):
+        return  # compared by value
+    program = COMPARING[name]
+    captured = Captured(program)
+    a, b = KINDS[kind](), KINDS[kind]()
+    for items in ([a, b], [a, a], [b, a], [Equal(), Equal()], [b, b]):
+        assert same(captured(items, X), program(items, X))
+
+
+def test_parameters_that_are_shared():
+    def program(model, x):
+        return sum(x.sum() * p.sum() for p in model.parameters())
+
+    captured = Captured(program, fullgraph=True)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    with torch.no_grad():
+        assert same(captured(model, X), program(model, X))
+        model[1].weight = model[0].weight
+        assert same(captured(model, X), program(model, X))
+
+
+def test_the_address_of_an_object_is_no_constant():
+    def program(items, x):
+        return x + 1, {hash(item) for item in items} == {hash(items[0])}
+
+    captured = Captured(program)
+    for items in ([Thing(), Thing()], [Thing()], [Thing(), Thing()]):
+        assert same(captured(items, X), program(items, X))
+
+
 def test_reset_and_count():
     import alternator
 
