@@ -197,7 +197,8 @@ class Recorder : public interp::Observer {
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
-  void record_item(PyObject* container, PyObject* key);
+  // `by_base`: by the code of dict, list .. themselves, whatever the class says.
+  void record_item(PyObject* container, PyObject* key, bool by_base = false);
   void read_dict_item(int node, PyObject* dict, PyObject* key);
   void record_contents(PyObject* container);
   void record_dict_contents(int node, PyObject* container, PyObject* holder);

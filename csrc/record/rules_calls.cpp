@@ -370,7 +370,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return record_attribute_write(first, all[1], all.size() == 2);
     case Purity::GetItem:
-      return all.size() >= 2 ? record_item(first, all[1])
+      return all.size() >= 2 ? record_item(first, all[1], true)
                              : abort(AbortReason::UnknownCall, describe_callable(callable));
     case Purity::Append:
     case Purity::PutItem:

@@ -77,7 +77,7 @@ bool is_generic_builtin(PyTypeObject* type) {
 
 }  // namespace
 
-void Recorder::record_item(PyObject* container, PyObject* key) {
+void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   int node = graph_.node_of(container);
   if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
     return record_contents(key);  // a tuple of indices
@@ -92,8 +92,13 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     return;  // a fresh container, or Python's __getitem__
   }
   PyTypeObject* type = Py_TYPE(container);
-  auto subscript = type->tp_as_mapping ? type->tp_as_mapping->mp_subscript : nullptr;
-  if (subscript == PyDict_Type.tp_as_mapping->mp_subscript) {
+  // Not the slot: classes written in Python have one of their own, which looks the method up.
+  static PyObject* const name = PyUnicode_InternFromString("__getitem__");
+  PyObject* method = _PyType_Lookup(type, name);
+  auto takes_from = [&](PyTypeObject* base) {
+    return PyType_IsSubtype(type, base) && (by_base || method == _PyType_Lookup(base, name));
+  };
+  if (takes_from(&PyDict_Type)) {
     if (!is_plain_key(key)) {
       return abort(AbortReason::UnknownRead, "an item by a key that runs code");
     }
@@ -103,8 +108,8 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     }
     return;
   }
-  bool list = subscript == PyList_Type.tp_as_mapping->mp_subscript;
-  if (list || subscript == PyTuple_Type.tp_as_mapping->mp_subscript || PyTuple_Check(container)) {
+  bool list = takes_from(&PyList_Type);
+  if (list || PyTuple_Check(container)) {
     if (!PyLong_CheckExact(key) || holder_of(container) != container) {
       return record_contents(container);
     }

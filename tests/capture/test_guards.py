@@ -1,11 +1,12 @@
 """Soundness of guards: what a captured function read is changed; the next call must give what eager execution gives."""
 
+import collections
 import types
 
 import pytest
 import torch
 
-from capture.agreement import Captured, same
+from capture.agreement import Captured, outcome, same
 
 pytestmark = pytest.mark.capture
 
@@ -231,6 +232,71 @@ def test_a_dead_model_is_not_kept_alive():
     del model
     gc.collect()
     assert watch() is None
+
+
+class Dict(dict):
+    pass
+
+
+class Missing(dict):
+    def __missing__(self, key):
+        return 0
+
+
+class List(list):
+    pass
+
+
+class Tuple(tuple):
+    pass
+
+
+CONTAINERS = {
+    "Dict": (Dict, {1: 2}, {1: 3, 5: 1}, {}),
+    "Missing": (Missing, {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "Counter": (collections.Counter, {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "OrderedDict": (type("Ordered", (collections.OrderedDict,), {}), {1: 2}, {1: 3, 5: 1}, {}),
+    "defaultdict": (lambda items: collections.defaultdict(int, items), {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "List": (List, [1, 2], [3, 5], []),
+    "Tuple": (Tuple, (1, 2), (3, 5), ()),
+    "deque": (collections.deque, [1, 2], [3, 5], []),
+}
+READS = {
+    "item": lambda c, x: x * c[1],
+    "last": lambda c, x: x * c[-1],
+    "missing": lambda c, x: x * c[9],
+    "in": lambda c, x: x * (5 in c),
+    "length": lambda c, x: x * len(c),
+    "iteration": lambda c, x: x * sum(c),
+    "get": lambda c, x: x * c.get(1, 7),
+    "base": lambda c, x: x * dict.__getitem__(c, 9),
+    "truth": lambda c, x: x * (1 if c else 2),
+    "equality": lambda c, x: x * (2 if c == type(c)() else 3),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("read", READS)
+def test_subclasses_of_containers(name, read):
+    make, *contents = CONTAINERS[name]
+    captured = Captured(READS[read])
+    for content in (*contents, *contents[::-1]):
+        found, expected = make(content), make(content)
+        assert same(outcome(captured, (found, X))[0], outcome(READS[read], (expected, X))[0])
+        assert found == expected
+
+
+def test_a_dict_whose_getitem_is_code():
+    class Doubling(dict):
+        def __getitem__(self, key):
+            return 2 * super().__getitem__(key)
+
+    def program(d, x):
+        return x * d["a"] + d.get("a")
+
+    captured = Captured(program)
+    for value in (1, 2, 3):
+        assert same(captured(Doubling(a=value), X), program(Doubling(a=value), X))
 
 
 class Thing:
