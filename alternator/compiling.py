@@ -15,10 +15,13 @@ import weakref
 import torch
 
 from alternator import _capture, events, logs, progress, stand_ins
+from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
+from alternator.substitutes import call_tracer, substitute
+from alternator.torch_leaves import make_leaf_rules
 
 # Objects that never change and that C code looks into.
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
@@ -40,6 +43,9 @@ def prepare():
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, *find_known_code())
     events.tell_interest()
+    for function, rule in make_leaf_rules().items():
+        if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it
+            substitute(function, call_tracer(function, rule))
     logs.start()
     progress.start()
 
@@ -142,14 +148,6 @@ def warn_of_static_shapes():
     warnings.warn("alternator: dynamic=True is accepted, but each shape is a graph of its own for now", stacklevel=3)
 
 
-def run_and_leave(run, states, *inputs):
-    """Run a graph, then set torch's state as the function leaves it."""
-    outputs = run(*inputs)
-    for setter, args in states:
-        setter(*args)
-    return outputs
-
-
 def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     """Wrap a Python function or bound method.
 
@@ -161,15 +159,19 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
 
     def finish(tracer):
         global _graphs
-        module, examples = tracer.make_graph()
+        module, examples, around = tracer.make_graph()
         _graphs += 1
+        if module is None:
+            return around.wrap(give_nothing)
         if on_graph is not None:
             on_graph(module)
-        compile = functools.partial(call_backend, backend, module, examples)
-        run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
+        try:
+            compile = functools.partial(call_backend, backend, module, around.prepare(examples))
+            run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
+        finally:
+            around.undo(examples)
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
-        states = tracer.leave_states()
-        return functools.partial(run_and_leave, run, states) if states and callable(run) else run
+        return around.wrap(run) if callable(run) else run
 
     admits = functools.partial(admit, teller, fullgraph)
     captured = _capture.Captured(fn, begin, finish, teller, admits, fullgraph)

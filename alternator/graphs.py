@@ -16,6 +16,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _illegal_names
 
 from alternator import _capture, events
+from alternator.torch_errors import Unsupported
 
 ILLEGAL = re.compile("[^0-9a-zA-Z]+")
 # A module's children and tensors are looked up in dicts; the path of a module does not show them.
@@ -81,9 +82,11 @@ class GraphWriter:
         self.make_node = self.nodes.make_node  # (kind, target, args, kwargs): one that is not in its place yet
         self.placeholders = []
         self.targets = set()  # of the placeholders
+        self.leaves = []  # placeholders of leaves of autograd, behind the others
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
         self.frames = ()  # the frames themselves, if somebody listens to events
+        self.closed = None  # why there can be no further call
         self.origins = []  # for each number of frames: their text, and the modules that they are calls of
 
     # ---- While tracing -----------------------------------------------------------------------------------------
@@ -98,16 +101,36 @@ class GraphWriter:
         self.targets.add(target)
         node = self.make_node("placeholder", target, (), {})
         self.placeholders.append(node)
+        self.describe_input(node, name, type(tensor), fake)
+        return node
+
+    def add_leaf(self, cls, fake):
+        """Make an input that is made in front of the graph."""
+        name = f"made_{len(self.leaves)}"
+        node = self.make_node("placeholder", name, (), {})
+        self.leaves.append(node)
+        self.describe_input(node, name, cls, fake)
+        return node
+
+    def describe_input(self, node, name, cls, fake):
         object.__setattr__(node, "_dynamo_source", InputSource(name))
         # A tensor that a module holds stays where it is from call to call.
         static = "._parameters[" in name or "._buffers[" in name
         node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"} if static else {}
         node.meta["example_value"] = make_example(fake)
-        if type(tensor) is torch.nn.Parameter:
+        if cls is torch.nn.Parameter:
             node.meta["example_value"]._is_param = True
-        return node
+
+    def show_again(self, node, fake):
+        """Take the metadata of an input as they are now."""
+        is_parameter = hasattr(node.meta["example_value"], "_is_param")
+        node.meta["example_value"] = make_example(fake)
+        if is_parameter:
+            node.meta["example_value"]._is_param = True
 
     def add_call(self, kind, target, args, kwargs, site):
+        if self.closed is not None:
+            raise Unsupported(self.closed)
         node = self.make_node(kind, target, args, kwargs)
         self.calls.append(node)
         self.sites.append((site, node.name))
@@ -138,7 +161,8 @@ class GraphWriter:
 
     def finish(self, outputs):
         self.write_origins()
-        self.nodes.link([*self.placeholders, *self.calls, self.make_node("output", "output", (tuple(outputs),), {})])
+        output = self.make_node("output", "output", (tuple(outputs),), {})
+        self.nodes.link([*self.placeholders, *self.leaves, *self.calls, output])
         self.remove_idle_nodes()
         module = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
         module.meta["dynamo_compile_id"] = CompileId(frame_id=next(graph_numbers), frame_compile_id=0)

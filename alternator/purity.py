@@ -65,7 +65,7 @@ def make_rows() -> dict[str, list]:
             *(torch._C._is_torch_function_mode_enabled, torch._C._len_torch_function_stack),
             *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
         ],
-        "identity": [id],
+        "identity": [id, torch.Tensor.__hash__],
         "shallow": [
             *(tuple, list, dict, enumerate, zip, map, filter, reversed),
             *methods(dict, "items", "keys", "values", "copy", "__iter__"),
@@ -158,7 +158,7 @@ def make_rows() -> dict[str, list]:
         ],
         "setting": [sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()],
         "state": [
-            *(torch.use_deterministic_algorithms,),
+            *(torch.use_deterministic_algorithms, torch._C._set_deterministic_algorithms, torch._C._set_default_dtype),
             *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),
         ],
         "scope": [torch.autocast.__enter__, torch.autocast.__exit__],

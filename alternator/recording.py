@@ -8,6 +8,7 @@ methods of tensors, torch's functions as they were called, placeholders named af
 
 from __future__ import annotations
 
+import itertools
 import operator
 import types
 import warnings
@@ -16,16 +17,10 @@ import torch
 from torch.utils._device import _device_constructors
 
 from alternator import _capture
+from alternator.around import Around
 from alternator.graphs import FakeTensor, GraphWriter, make_example
-from alternator.torch_calls import (
-    TorchFailed,
-    Unsupported,
-    find_rule,
-    make_table,
-    record_call,
-    tell_metadata,
-    write_type,
-)
+from alternator.torch_calls import find_rule, make_table, record_call, tell_metadata, write_type
+from alternator.torch_errors import TorchFailed, Unsupported
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -52,16 +47,38 @@ describe_call = _capture.describe_call
 class Known:
     """A tensor that the trace knows: from outside or made by it."""
 
-    __slots__ = ("fake", "name", "node", "real")
+    __slots__ = ("closed", "fake", "leaf", "name", "node", "real")
 
     def __init__(self, real, fake, node, name=None):
+        self.leaf = None  # how it is made in front of the graph, if it is (around.py)
         self.real = real  # what the program has if it is from outside, else None
         self.fake = fake
         self.node = node  # None as long as a tensor from outside is no input of the graph
         self.name = name
 
 
+class Closed(Known):
+    """One that the graph must not use any more, for the reason in `closed`."""
+
+    __slots__ = ()
+
+    @property
+    def node(self):
+        raise Unsupported(self.closed)
+
+
+class Gone(Closed):
+    """One that the program must not use any more."""
+
+    __slots__ = ()
+
+    @property
+    def fake(self):
+        raise Unsupported(self.closed)
+
+
 FAKE, NODE = Known.fake, Known.node
+node_behind, fake_behind = NODE.__get__, FAKE.__get__
 
 
 class Tracer:
@@ -77,6 +94,15 @@ class Tracer:
         self.outputs = []
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
         self.scopes = []  # (object of the scope, node that opened it, function that closes it)
+        self.around = Around()
+        self.flags = {}  # number of an input -> requires_grad that it gets in front of the graph
+        self.dtype = None  # the default dtype outside of the graph and inside, if they are two
+        self.leaves = []  # tensors that are made in front of the graph
+        self.returning = set()  # nodes that give one of their arguments
+        self.unchanging = []  # fakes whose memory must not be written to
+        self.by_storage = {}  # storage -> tensors with that memory, of the first `sorted` known ones
+        self.sorted = 0
+        self.grad_enabled = torch.is_grad_enabled()
         self.device = find_default_device()
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         self.was_compiling = torch.compiler._is_compiling_flag
@@ -139,13 +165,24 @@ class Tracer:
         except TypeError as error:
             raise Unsupported(str(error)) from None
         try:
-            return self.mode.call(func, args, kwargs)
+            result = self.mode.call(func, args, kwargs)
         except (MemoryError, RecursionError):
             raise
         except NotImplementedError as error:
             raise Unsupported(str(error), "NoFake") from error
         except Exception as error:
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
+        if self.unchanging and any(map(self.has_changed, self.unchanging)):
+            raise Unsupported("memory from outside that a leaf of autograd has is written to")
+        return result
+
+    def know(self, tensor):
+        """Take a new tensor that is no result of a call in the graph."""
+        self.known[id(tensor)] = known = Known(None, tensor, None)
+        return known
+
+    def find(self, tensor):
+        return self.known.get(id(tensor)) or self.meet(tensor)
 
     def fake_of(self, tensor):
         known = self.known.get(id(tensor))
@@ -156,7 +193,7 @@ class Tracer:
     def node_of(self, tensor):
         if isinstance(tensor, type):
             return write_type(tensor)
-        known = self.known.get(id(tensor)) or self.meet(tensor)
+        known = self.find(tensor)
         if known.node is None:
             known.node = self.writer.add_placeholder(known.name, known.real, known.fake)
             _capture.add_input(known.real)
@@ -179,8 +216,34 @@ class Tracer:
         self.versions.append((fake, None if fake.is_inference() else fake._version))
 
     def is_from_outside(self, tensor):
-        known = self.known.get(id(tensor)) or self.meet(tensor)
-        return known.real is not None
+        return self.find(tensor).real is not None
+
+    # ---- Memory ----------------------------------------------------------------------------------------------------
+
+    def list_sharing(self, fake):
+        """List the known tensors that have the memory of a fake."""
+        for known in itertools.islice(self.known.values(), self.sorted, None):
+            self.sort(known)
+        self.sorted = len(self.known)
+        return self.by_storage.get(fake.untyped_storage()._cdata, [])
+
+    def sort(self, known):
+        sharing = self.by_storage.setdefault(fake_behind(known).untyped_storage()._cdata, [])
+        if known not in sharing:
+            sharing.append(known)
+
+    def has_changed(self, fake):
+        """Tell whether the memory of a fake, which is from outside, was written to."""
+        storage = fake.untyped_storage()._cdata
+        return any(
+            storage == each.untyped_storage()._cdata and (version is None or each._version != version)
+            for each, version in self.versions
+        )
+
+    def close(self, known, reason, wholly=False):
+        """Have the next use of a tensor end the trace."""
+        known.closed = reason
+        known.__class__ = Gone if wholly else Closed
 
     # ---- Nodes -----------------------------------------------------------------------------------------------------
 
@@ -207,6 +270,10 @@ class Tracer:
             self.name_nodes(names)
         return self.write_with(site, kind, target, args, kwargs, result)
 
+    def write_nodes(self, kind, target, args):
+        """Write a call that the program did not make."""
+        return self.writer.add_call(kind, target, args, {}, describe_call(None)[1])
+
     def write_with(self, site, kind, target, args, kwargs, result):
         args = map_tensors(args, self.node_of, self.known, NODE)
         if kwargs:
@@ -227,6 +294,7 @@ class Tracer:
         if known is not None:
             if node.target in IN_PLACE:  # x += 1: from now on the program's variable is what this gave
                 known.node = node
+            self.returning.add(node)
             node.meta["example_value"] = make_example(tensor)
             return tensor if known.real is None else known.real
         if not (fakes.is_fake(tensor) or tensor.is_meta) or type(tensor) is not torch.Tensor:
@@ -269,7 +337,7 @@ class Tracer:
     def known_node(self, tensor):
         """Return the node of a tensor, if it has one so far."""
         known = self.known.get(id(tensor))
-        return known and known.node
+        return known and node_behind(known)
 
     # ---- States ----------------------------------------------------------------------------------------------------
 
@@ -282,8 +350,12 @@ class Tracer:
     def output_of(self, tensor):
         """Tell which output of the graph a fake is; -1 if it is none of ours."""
         known = self.known.get(id(tensor))
-        if known is None or known.real is not None:
+        if known is None or known.real is not None or type(known) is Gone:
             return -1
+        return self.value_of(known)
+
+    def value_of(self, known):
+        """Number a tensor that is given out, or that something is done to behind the graph."""
         for number, output in enumerate(self.outputs):
             if output is known:
                 return number
@@ -291,7 +363,7 @@ class Tracer:
         return len(self.outputs) - 1
 
     def has_operations(self):
-        return bool(self.writer.calls)
+        return bool(self.writer.calls or self.flags or self.leave_states()) or not self.around.is_idle()
 
     def end(self, finished):
         """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
@@ -306,9 +378,29 @@ class Tracer:
         return any(version is None or fake._version != version for fake, version in self.versions)
 
     def make_graph(self):
-        """Make the torch.fx graph module and its inputs, real tensors."""
+        """Make the torch.fx graph module, None if it would be empty, its inputs, and what is done around it."""
         close_scopes(self)
-        return self.writer.finish([known.node for known in self.outputs]), self.inputs
+        outputs, around = [], self.around
+        for known in self.outputs:
+            if known.real is None and known.leaf is None:
+                around.picks.append((False, len(outputs)))
+                outputs.append(node_behind(known))
+            else:
+                around.picks.append((True, self.number_of(known)))
+        around.flags = [
+            (number, flag) for number, flag in self.flags.items() if self.inputs[number].requires_grad != flag
+        ]
+        around.states = self.leave_states()
+        if not self.writer.calls:
+            return None, self.inputs, around
+        around.dtype = self.dtype
+        return self.writer.finish(outputs), self.inputs, around
+
+    def number_of(self, known):
+        """Tell which input of the graph a tensor is."""
+        if known.leaf is not None:
+            return len(self.inputs) + self.leaves.index(known)
+        return next(number for number, tensor in enumerate(self.inputs) if tensor is known.real)
 
     def undo_states(self):
         for setter, (before, _) in reversed(self.states.items()):

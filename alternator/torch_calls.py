@@ -14,19 +14,8 @@ import torch
 
 from alternator import _capture
 from alternator.purity import find_torch_functions
-
-
-class Unsupported(Exception):
-    """A use of torch that cannot be captured. `reason` is one of csrc/base/abort.def."""
-
-    def __init__(self, text, reason="UnsupportedTorch"):
-        super().__init__(text)
-        self.reason = reason
-
-
-class TorchFailed(Exception):
-    """Torch raised an exception on fakes: most likely it would on the program's tensors."""
-
+from alternator.torch_errors import Unsupported
+from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requiring
 
 # What a tensor's metadata tell.
 METADATA_ATTRIBUTES = [
@@ -91,7 +80,6 @@ VIEW_ATTRIBUTES = ["T", "mT", "H", "mH", "real", "imag"]
 
 # By name, with the reason. Of a tensor, or of torch.
 REFUSED = {
-    "requires_grad_": "the graph would change what autograd records, which is not part of it",
     "detach_": "the graph would change what autograd records, which is not part of it",
     "retain_grad": "the graph would change what autograd records, which is not part of it",
     "register_hook": "a hook of autograd",
@@ -124,6 +112,8 @@ REFUSED = {
 def record_call(tracer, func, args, kwargs):
     if kwargs.get("out") is not None:
         return record_out(tracer, func, args, kwargs)
+    if kwargs.get("requires_grad"):
+        return make_requiring(tracer, func, args, kwargs)
     return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
 
 
@@ -254,6 +244,8 @@ def find_rule(func):
 
 def find_attribute_rule(func):
     attribute = func.__self__.__name__
+    if (attribute, func.__name__) in ATTRIBUTE_RULES:
+        return ATTRIBUTE_RULES[attribute, func.__name__]
     if func.__name__ != "__get__":
         return refuse(f"the attribute {attribute} of a tensor is set")
     if attribute in METADATA_ATTRIBUTES:
@@ -276,4 +268,5 @@ def make_table():
         torch.Tensor.new_tensor: make_like,
         torch.lstm: record_lstm,
         torch._C._set_grad_enabled: set_grad_mode,
+        **make_leaf_rules(),
     }

@@ -5,7 +5,9 @@ and where it is left. Whatever a trace changes is put back when it ends, and set
 it changed, since a backend may run the graph's nodes at another time: by the core (csrc/torch/facts.h), and what is not
 the core's by the tracer.
 
-The default dtype is not set by graphs: what a backend makes of `torch.ones(2)` asks for the default when it runs.
+The default dtype is no node: what a backend makes of `torch.ones(2)` or `integers / 2` asks for the default when it
+runs, not where the program set it. A graph runs with one default dtype, which is set around it (around.py): a program
+that sets another one between two calls of torch is split there.
 """
 
 from __future__ import annotations
@@ -73,6 +75,23 @@ def use_deterministic_algorithms(tracer, func, args, kwargs):
     tracer.remember_state(set_inductor_determinism, (inductor.deterministic,), values[0])
 
 
+def set_deterministic_algorithms(tracer, func, args, kwargs):
+    tracer.write("call_function", func, args, kwargs, None)
+
+
+def set_default_dtype(tracer, func, args, kwargs):
+    (dtype,) = args
+    if not isinstance(dtype, torch.dtype):
+        raise Unsupported("the default dtype is set to something else")
+    outside = torch.get_default_dtype() if tracer.dtype is None else tracer.dtype[0]
+    if not tracer.writer.calls:
+        tracer.dtype = (outside, dtype)
+    tracer.unusual.append("the default dtype is set")
+    inside = outside if tracer.dtype is None else tracer.dtype[1]
+    tracer.remember_state(func, (torch.get_default_dtype(),), args)  # torch.Storage depends on it as well
+    tracer.writer.closed = None if dtype is inside else "the default dtype is another one than earlier in the graph"
+
+
 def set_inductor_determinism(mode):
     """Set the part of it that is no state of the core's."""
     torch._inductor.config.deterministic = mode
@@ -87,6 +106,8 @@ def make_notes():
         torch.inference_mode.__enter__: enter_inference_mode,
         torch.inference_mode.__exit__: leave_inference_mode,
         torch.use_deterministic_algorithms: use_deterministic_algorithms,
+        torch._C._set_deterministic_algorithms: set_deterministic_algorithms,
+        torch._C._set_default_dtype: set_default_dtype,
     }
 
 

@@ -557,6 +557,10 @@ void Recorder::record(Op op, int oparg) {
       opaque_ = opaque_ || found_in_registry_;
       return;
     case Op::kSTORE_ATTR:
+      if (source::is_tensor(peek(1))) {
+        use(peek(2));
+      }
+      [[fallthrough]];
     case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
     case Op::kBINARY_SUBSCR: return record_item(peek(2), peek(1));
     case Op::kSTORE_SUBSCR:
@@ -593,7 +597,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kDICT_MERGE:
       record_iteration(peek(1));
       if (op == Op::kSET_UPDATE) {
-        record_deep(peek(1), 0);
+        record_deep(peek(1), 0, true);
       }
       [[fallthrough]];
     case Op::kLIST_APPEND:

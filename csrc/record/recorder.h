@@ -200,13 +200,19 @@ class Recorder : public interp::Observer {
   void record_item_by_tensor(int node, PyObject* dict, PyObject* key);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
-  void record_item(PyObject* container, PyObject* key);
+  // `by_base`: by the code of dict, list .. themselves, whatever the class says.
+  void record_item(PyObject* container, PyObject* key, bool by_base = false);
   void read_dict_item(int node, PyObject* dict, PyObject* key);
   void record_contents(PyObject* container);
   void record_dict_contents(int node, PyObject* container, PyObject* holder);
-  void record_deep(PyObject* object, int depth);
+  // `compared`: it is compared with other objects, and what it holds too.
+  void record_deep(PyObject* object, int depth, bool compared = false);
   // The hash of it, and whether it equals another key.
   void record_key(PyObject* key);
+  // All keys of a set or dict.
+  void record_keys(PyObject* table);
+  // It is compared with others, or hashed to be compared: whether it is one of them decides.
+  void record_compared(PyObject* object);
   // What str() and the like make of it.
   void record_text(PyObject* object, int depth = 0);
   void record_length(PyObject* container);
@@ -303,7 +309,8 @@ class Recorder : public interp::Observer {
   interp::Position position_{};
   ReadGraph graph_;
   journal::Journal journal_;
-  std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
+  std::unordered_map<PyTypeObject*, std::vector<int>> compared_;  // nodes by class
+  std::unordered_map<PyObject*, PyObject*> instance_dicts_;       // __dict__ that was read: whose it is
   Ref<> result_;
   bool ended_ = false;
   std::string place_;                   // kept where frames may be gone before somebody asks; empty: the frame is there

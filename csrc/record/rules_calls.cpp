@@ -1,4 +1,5 @@
 // What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
+#include "interp/hook.h"
 #include "py/body.h"
 #include "py/iterator.h"
 #include "record/recorder.h"
@@ -80,6 +81,28 @@ bool is_consumer(PyObject* callable) {
          callable == reinterpret_cast<PyObject*>(&PyTuple_Type) ||
          callable == reinterpret_cast<PyObject*>(&PySet_Type) ||
          callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
+}
+
+// One of the abstract classes of containers.
+bool is_of_standard_library(PyObject* type) {
+  Ref<> module = steal(PyObject_GetAttrString(type, "__module__"));
+  PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) &&
+         PyUnicode_CompareWithASCIIString(module.get(), "collections.abc") == 0;
+}
+
+// Its hash is where it is.
+bool shows_address(PyObject* object) {
+  if (PyTuple_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+      if (shows_address(PyTuple_GET_ITEM(object, i))) {
+        return true;
+      }
+    }
+    return false;
+  }
+  return source::is_tensor(object) ||
+         (source::sort_of(object) == Sort::Object && Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash);
 }
 
 bool is_safe_constructor(PyTypeObject* type) {
@@ -235,6 +258,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
   }
   all.insert(all.end(), arguments, arguments + count);
   PyObject* first = all.empty() ? nullptr : all[0];
+  static PyObject* const hash = PyDict_GetItemString(PyEval_GetBuiltins(), "hash");
   bool calls_back = purity == Purity::Shallow || purity == Purity::Deep || purity == Purity::Update;
   for (PyObject* argument : all) {
     if (calls_back && graph_.is_outside(argument) && is_opaque_callable(argument)) {
@@ -257,6 +281,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::Identity:
+      if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) == Purity::Identity) {
+        return;  // the hash of a tensor; where the program asks for it, it does so by hash()
+      }
       if (first == nullptr || source::sort_of(first) != Sort::Pinned ||
           (ReadGraph::is_nested_function(first) && !graph_.is_constant(graph_.node_of(first)))) {
         abort(AbortReason::UnknownRead, "the address of an object");
@@ -276,7 +303,10 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
     case Purity::Deep:
       for (PyObject* argument : all) {
         record_iteration(argument);
-        record_deep(argument, 0);
+        record_deep(argument, 0, true);
+        if (callable == hash && shows_address(argument)) {
+          return abort(AbortReason::UnknownRead, "the address of an object");
+        }
       }
       return;
     case Purity::Text:
@@ -299,6 +329,12 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         return abort(AbortReason::UnknownCall, describe_callable(callable));
       }
       graph_.read_setting(getter.get(), token.get());
+      if (first != nullptr && is_of_standard_library(first)) {
+        // What it has to find out it finds out now, and remembers: from the classes alone, by code that looks into them.
+        interp::Unobserved native;
+        Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));
+        PyErr_Clear();
+      }
     }
       [[fallthrough]];
     case Purity::TypeTest:
@@ -334,16 +370,18 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return record_attribute_write(first, all[1], all.size() == 2);
     case Purity::GetItem:
-      return all.size() >= 2 ? record_item(first, all[1])
+      return all.size() >= 2 ? record_item(first, all[1], true)
                              : abort(AbortReason::UnknownCall, describe_callable(callable));
     case Purity::Append:
     case Purity::PutItem:
     case Purity::Update:
       for (size_t i = 1; i < all.size(); ++i) {
         record_iteration(all[i]);
-        record_key(all[i]);
+        if (purity == Purity::Update || (purity == Purity::PutItem && i == 1)) {
+          record_key(all[i]);
+        }
         if (first != nullptr && PyAnySet_Check(first)) {
-          record_deep(all[i], 0);
+          record_deep(all[i], 0, true);
         }
       }
       if (ended_ || first == nullptr) {

@@ -1,4 +1,6 @@
 // What operators, comparisons, subscripts and iteration read from containers.
+#include <algorithm>
+
 #include "py/members.h"
 #include "record/recorder.h"
 
@@ -8,6 +10,9 @@ using guard::Kind;
 using source::Sort;
 
 namespace {
+
+// Each pair of them has a guard.
+constexpr size_t kMaximumCompared = 256;
 
 bool is_heap_type(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE); }
 
@@ -30,10 +35,35 @@ bool is_plain_key(PyObject* key) {
 
 }  // namespace
 
-void Recorder::record_key(PyObject* key) {
-  if (PyTuple_Check(key) || PyAnySet_Check(key)) {
-    record_deep(key, 0);
+void Recorder::record_key(PyObject* key) { record_deep(key, 0, true); }
+
+void Recorder::record_keys(PyObject* table) {
+  if (PyAnySet_Check(table)) {
+    return record_deep(table, 0, true);
   }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Check(table) && !ended_ && PyDict_Next(table, &position, &key, &value)) {
+    record_key(key);
+  }
+}
+
+void Recorder::record_compared(PyObject* object) {
+  int node = graph_.node_of(object);
+  if (node < 0 || source::sort_of(object) == Sort::Primitive || graph_.is_constant(node)) {
+    return;
+  }
+  std::vector<int>& others = compared_[Py_TYPE(object)];
+  if (std::find(others.begin(), others.end(), node) != others.end()) {
+    return;
+  }
+  if (others.size() >= kMaximumCompared) {
+    return abort(AbortReason::UnknownRead, "which of many objects are the same");
+  }
+  for (int other : others) {
+    graph_.read_distinct(node, other);
+  }
+  others.push_back(node);
 }
 
 namespace {
@@ -47,7 +77,7 @@ bool is_generic_builtin(PyTypeObject* type) {
 
 }  // namespace
 
-void Recorder::record_item(PyObject* container, PyObject* key) {
+void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   int node = graph_.node_of(container);
   if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
     return record_contents(key);  // a tuple of indices
@@ -62,8 +92,13 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     return;  // a fresh container, or Python's __getitem__
   }
   PyTypeObject* type = Py_TYPE(container);
-  auto subscript = type->tp_as_mapping ? type->tp_as_mapping->mp_subscript : nullptr;
-  if (subscript == PyDict_Type.tp_as_mapping->mp_subscript) {
+  // Not the slot: classes written in Python have one of their own, which looks the method up.
+  static PyObject* const name = PyUnicode_InternFromString("__getitem__");
+  PyObject* method = _PyType_Lookup(type, name);
+  auto takes_from = [&](PyTypeObject* base) {
+    return PyType_IsSubtype(type, base) && (by_base || method == _PyType_Lookup(base, name));
+  };
+  if (takes_from(&PyDict_Type)) {
     if (source::is_tensor(key)) {
       return record_item_by_tensor(node, container, key);
     }
@@ -76,8 +111,8 @@ void Recorder::record_item(PyObject* container, PyObject* key) {
     }
     return;
   }
-  bool list = subscript == PyList_Type.tp_as_mapping->mp_subscript;
-  if (list || subscript == PyTuple_Type.tp_as_mapping->mp_subscript || PyTuple_Check(container)) {
+  bool list = takes_from(&PyList_Type);
+  if (list || PyTuple_Check(container)) {
     if (!PyLong_CheckExact(key) || holder_of(container) != container) {
       return record_contents(container);
     }
@@ -192,31 +227,33 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
   }
 }
 
-void Recorder::record_deep(PyObject* object, int depth) {
+void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   record_contents(object);
   if (depth > 8) {
     return abort(AbortReason::UnknownRead, "containers nested too deeply");
   }
   if (PyObject* dict = py::dict_of_view(object)) {
-    return record_deep(dict, depth + 1);
+    return record_deep(dict, depth + 1, compared);
   }
   if (PyList_Check(object) || PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; !ended_ && i < Py_SIZE(object); ++i) {
-      record_deep(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i), depth + 1);
+      record_deep(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i), depth + 1, compared);
     }
   } else if (PyDict_Check(object)) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (!ended_ && PyDict_Next(object, &position, &key, &value)) {
-      record_deep(key, depth + 1);
-      record_deep(value, depth + 1);
+      record_deep(key, depth + 1, compared);
+      record_deep(value, depth + 1, compared);
     }
   } else if (PyAnySet_Check(object) || py::body_kind(object) == py::BodyKind::Deque) {
     Ref<> items = steal(PySequence_Tuple(object));
     for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
-      record_deep(PyTuple_GET_ITEM(items.get(), i), depth + 1);
+      record_deep(PyTuple_GET_ITEM(items.get(), i), depth + 1, compared);
     }
     PyErr_Clear();
+  } else if (compared) {
+    record_compared(object);
   }
 }
 
@@ -324,7 +361,7 @@ void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
       continue;  // int | None
     }
     if (py::dict_of_view(operand) != nullptr) {
-      record_deep(operand, 0);
+      record_deep(operand, 0, true);
       continue;
     }
     if (!is_heap_type(operand) && !PyTuple_Check(operand) && !PyAnySet_Check(operand) &&
@@ -332,6 +369,7 @@ void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
       return abort(AbortReason::UnknownCall, std::string("an operator of ") + Py_TYPE(operand)->tp_name);
     }
     record_contents(operand);
+    record_keys(operand);
   }
   if (in_place && graph_.is_outside(left) && py::body_kind(left) != py::BodyKind::None) {
     record_container_write(left, Reach::Nothing);  // what it holds was read above
@@ -346,7 +384,7 @@ void Recorder::record_comparison(PyObject* left, PyObject* right) {
     if (!graph_.read_type(Py_TYPE(operand))) {
       return abort(AbortReason::UnknownRead, "a class");
     }
-    record_deep(operand, 0);
+    record_deep(operand, 0, true);
   }
   if (!source::is_tensor(left) && !source::is_tensor(right)) {
     record_identity(left, right);  // what equality is in the end, if nobody says otherwise
@@ -362,7 +400,8 @@ void Recorder::record_identity(PyObject* left, PyObject* right) {
 }
 
 void Recorder::record_membership(PyObject* container, PyObject* item) {
-  if (source::is_tensor(container) || source::is_tensor(item)) {
+  bool hashes = PyAnySet_CheckExact(container) || PyDict_CheckExact(container);
+  if (source::is_tensor(container) || (source::is_tensor(item) && !hashes)) {
     return abort(AbortReason::UnsupportedTorch, "`in` with a tensor");
   }
   if (!graph_.read_type(Py_TYPE(container))) {
@@ -375,8 +414,11 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
       is_plain_key(item)) {
     return read_dict_item(node, container, item);
   }
-  record_deep(container, 0);
-  record_deep(item, 0);
+  if (PyDict_Check(container)) {
+    record_contents(container);
+    return record_keys(container);
+  }
+  record_deep(container, 0, true);
 }
 
 void Recorder::record_iteration(PyObject* iterable) {

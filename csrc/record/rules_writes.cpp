@@ -63,7 +63,12 @@ void Recorder::record_write(PlaceKind kind, PyObject* owner, PyObject* key, Py_s
 void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool deletes) {
   PyTypeObject* type = Py_TYPE(object);
   if (source::is_tensor(object)) {
-    return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+    PyObject* on_class = _PyType_Lookup(type, name);
+    if (deletes || on_class == nullptr || !Py_IS_TYPE(on_class, &PyGetSetDescr_Type)) {
+      return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
+    }
+    opaque_ = true;  // torch's own: sent to the tracer
+    return;
   }
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");

@@ -80,7 +80,8 @@ Session* Session::current() { return current_session; }
 
 bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
-  const uint64_t unrepeatable = tensor::count_unrepeatable();
+  const uint64_t foreign = tensor::count_foreign();
+  const uint64_t draws = tensor::count_draws();
   tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
   if (!tracer_ || tracer_.get() == Py_None) {
     return false;
@@ -130,7 +131,9 @@ bool Session::run() {
   if (ended.get() == Py_True) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
-  repeatable_ = ended.get() == Py_False && tensor::count_unrepeatable() == unrepeatable;
+  draws_ = tensor::count_draws() != draws;
+  repeatable_ =
+      ended.get() == Py_False && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only());
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());

@@ -33,8 +33,10 @@ class Session {
   const std::vector<int>& inputs() const { return inputs_; }
   // Which of the inputs share memory, if the graph changes any of them; empty if not.
   const std::vector<int>& storages() const { return storages_; }
-  // The graph may run a second time when it failed in the middle: it changes nothing and draws no random numbers.
+  // The program may run for real when the graph failed in the middle: it changes nothing but the random numbers' state.
   bool is_repeatable() const { return repeatable_; }
+  // The graph draws random numbers.
+  bool draws() const { return draws_; }
   guard::GuardList take_guards() { return recorder_.graph().take(); }
 
   // For the tracer: watches the metadata of a tensor from outside. Its name; null if it has no source.
@@ -62,6 +64,7 @@ class Session {
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
   bool repeatable_ = false;
+  bool draws_ = false;
 };
 
 // The function mode's type, added to the module. False with an exception set.

@@ -514,6 +514,7 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->inputs = session.inputs();
   region->storages = session.storages();
   region->repeatable = session.is_repeatable();
+  region->draws = session.draws();
   {
     Phased guards(Phase::Guards);
     region->guards = session.take_guards();
@@ -543,6 +544,10 @@ namespace {
 Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
   Ref<> outputs;
+  std::optional<tensor::RandomState> random;
+  if (region.draws && region.repeatable) {
+    random.emplace();
+  }
   if (region.graph) {
     outputs = steal(PyObject_Vectorcall(region.graph.get(), objects.inputs(), region.inputs.size(), nullptr));
     if (!outputs) {
@@ -553,6 +558,9 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
       PyErr_Restore(type, value, traceback);
       if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
+        if (random) {
+          random->restore();
+        }
       }
       return nullptr;
     }

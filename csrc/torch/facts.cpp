@@ -2,7 +2,9 @@
 
 #include "torch/tensor_words.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -131,6 +133,33 @@ PyObject* grad_of(PyObject* tensor) {
   // The tensor owns its gradient, and a tensor keeps the Python object that it once got.
   return grad.defined() ? steal(THPVariable_Wrap(grad)).get() : nullptr;
 }
+
+struct RandomState::Fields {
+  at::mt19937 engine;
+  std::optional<float> next_float;  // normal numbers come in pairs
+  std::optional<double> next_double;
+};
+
+RandomState::RandomState() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard lock(generator.mutex());
+  auto* source = at::check_generator<at::CPUGeneratorImpl>(generator);
+  fields_ = std::make_unique<Fields>(
+      Fields{source->engine(), source->next_float_normal_sample(), source->next_double_normal_sample()});
+}
+
+RandomState::~RandomState() = default;
+
+void RandomState::restore() const {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  std::lock_guard lock(generator.mutex());
+  auto* source = at::check_generator<at::CPUGeneratorImpl>(generator);
+  source->set_engine(fields_->engine);
+  source->set_next_float_normal_sample(fields_->next_float);
+  source->set_next_double_normal_sample(fields_->next_double);
+}
+
+bool RandomState::is_only() { return !at::getAccelerator(false).has_value(); }
 
 namespace {
 

@@ -31,9 +31,28 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 // The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
 PyObject* grad_of(PyObject* tensor);
 
-// How many operators ran on fakes in this thread so far whose second run would not be the first: those that draw random
-// numbers, and those that do not come with torch and may do anything.
-uint64_t count_unrepeatable();
+// How many operators ran on fakes in this thread so far that do not come with torch, and may do anything.
+uint64_t count_foreign();
+// .. and that draw random numbers.
+uint64_t count_draws();
+
+// The state of the generator that random numbers are drawn from.
+class RandomState {
+ public:
+  // As it is now.
+  RandomState();
+  ~RandomState();
+  RandomState(const RandomState&) = delete;
+  RandomState& operator=(const RandomState&) = delete;
+
+  void restore() const;
+  // There is no other device whose operators would draw from another generator.
+  static bool is_only();
+
+ private:
+  struct Fields;
+  std::unique_ptr<Fields> fields_;
+};
 
 // Whether something of torch's is on in this thread that is to see every call: a function mode (a default device is none
 // in this sense) or dispatch mode, the

@@ -183,12 +183,14 @@ Plan make_plan(const c10::OperatorHandle& op, const OperatorInfo& info, c10::Arr
 // torch.tensor() hands its freshly made real tensor over with this operator; here it becomes a fake.
 bool is_lift(const OperatorInfo& info) { return info.name.starts_with("aten::lift"); }
 
-thread_local uint64_t unrepeatable = 0;
+thread_local uint64_t foreign = 0;
+thread_local uint64_t draws = 0;
 
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
-  unrepeatable += !info.repeatable;
+  foreign += info.foreign;
+  draws += info.draws;
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
   switch (info.route) {
@@ -242,6 +244,8 @@ std::vector<std::string> take_differences() {
   return std::exchange(differences, {});
 }
 
-uint64_t count_unrepeatable() { return unrepeatable; }
+uint64_t count_foreign() { return foreign; }
+
+uint64_t count_draws() { return draws; }
 
 }  // namespace alternator::tensor

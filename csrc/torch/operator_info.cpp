@@ -61,7 +61,8 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   info.route = choose_route(op, info, schema.name());
   info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
   info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
-  info.repeatable = comes_with_torch(info.name) && !op.hasTag(at::Tag::nondeterministic_seeded);
+  info.foreign = !comes_with_torch(info.name);
+  info.draws = op.hasTag(at::Tag::nondeterministic_seeded);
   return info;
 }
 

@@ -30,7 +30,8 @@ struct OperatorInfo {
   bool writes = false;                          // some argument is written to
   bool mixes_devices = false;                   // takes tensors of several devices, as a copy does
   bool cached = true;
-  bool repeatable = true;  // draws no random numbers, comes with torch
+  bool foreign = false;  // does not come with torch
+  bool draws = false;    // random numbers
 };
 
 // The info of an operator. Operators that come with torch are looked up once for the life of the process.

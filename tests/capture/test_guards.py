@@ -1,12 +1,13 @@
 """Soundness of guards: what a captured function read is changed; the next call must give what eager execution gives."""
 
+import collections
 import contextvars
 import types
 
 import pytest
 import torch
 
-from capture.agreement import Captured, same
+from capture.agreement import Captured, outcome, same
 
 pytestmark = pytest.mark.capture
 
@@ -274,6 +275,156 @@ def test_an_item_by_a_tensor_is_noticed():
     del state[third]
     with pytest.raises(KeyError):
         compiled([third, first])
+
+
+class Dict(dict):
+    pass
+
+
+class Missing(dict):
+    def __missing__(self, key):
+        return 0
+
+
+class List(list):
+    pass
+
+
+class Tuple(tuple):
+    pass
+
+
+CONTAINERS = {
+    "Dict": (Dict, {1: 2}, {1: 3, 5: 1}, {}),
+    "Missing": (Missing, {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "Counter": (collections.Counter, {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "OrderedDict": (type("Ordered", (collections.OrderedDict,), {}), {1: 2}, {1: 3, 5: 1}, {}),
+    "defaultdict": (lambda items: collections.defaultdict(int, items), {1: 2}, {1: 3, 9: 4, 5: 1}, {}),
+    "List": (List, [1, 2], [3, 5], []),
+    "Tuple": (Tuple, (1, 2), (3, 5), ()),
+    "deque": (collections.deque, [1, 2], [3, 5], []),
+}
+READS = {
+    "item": lambda c, x: x * c[1],
+    "last": lambda c, x: x * c[-1],
+    "missing": lambda c, x: x * c[9],
+    "in": lambda c, x: x * (5 in c),
+    "length": lambda c, x: x * len(c),
+    "iteration": lambda c, x: x * sum(c),
+    "get": lambda c, x: x * c.get(1, 7),
+    "base": lambda c, x: x * dict.__getitem__(c, 9),
+    "truth": lambda c, x: x * (1 if c else 2),
+    "equality": lambda c, x: x * (2 if c == type(c)() else 3),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("read", READS)
+def test_subclasses_of_containers(name, read):
+    make, *contents = CONTAINERS[name]
+    captured = Captured(READS[read])
+    for content in (*contents, *contents[::-1]):
+        found, expected = make(content), make(content)
+        assert same(outcome(captured, (found, X))[0], outcome(READS[read], (expected, X))[0])
+        assert found == expected
+
+
+def test_a_dict_whose_getitem_is_code():
+    class Doubling(dict):
+        def __getitem__(self, key):
+            return 2 * super().__getitem__(key)
+
+    def program(d, x):
+        return x * d["a"] + d.get("a")
+
+    captured = Captured(program)
+    for value in (1, 2, 3):
+        assert same(captured(Doubling(a=value), X), program(Doubling(a=value), X))
+
+
+class Thing:
+    """Equal to itself only."""
+
+
+class Equal:
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+def meets_in_a_set(items, x):
+    seen = set()
+    for item in items:
+        if item not in seen:
+            seen.add(item)
+    return x * len(seen)
+
+
+def counts_in_a_dict(items, x):
+    counts = {}
+    for item in items:
+        counts[item] = counts.get(item, 0) + 1
+    return x * counts[items[0]]
+
+
+def removes(items, x):
+    rest = list(items)
+    rest.remove(items[1])
+    return x * (1 if rest[0] is items[0] else 2)
+
+
+COMPARING = {
+    "set": meets_in_a_set,
+    "set()": lambda items, x: x * len(set(items)),
+    "display": lambda items, x: x * (10 * len({items[0], items[1]}) + len({items[0]: 1, items[1]: 2})),
+    "comprehension": lambda items, x: x * (10 * len({item: 1 for item in items}) + len({(item, 1) for item in items})),
+    "dict": counts_in_a_dict,
+    "in a list": lambda items, x: x * (items[0] in items[1:]),
+    "in a dict": lambda items, x: x * (items[0] in {items[1]: 1}),
+    "equality": lambda items, x: x * (2 if items[:1] == items[1:] else 3),
+    "index": lambda items, x: x * (items.index(items[1]) + 1),
+    "count": lambda items, x: x * items.count(items[0]),
+    "remove": removes,
+    "union": lambda items, x: x * (10 * len({items[0]} | {items[1]}) + len({items[0]: 1} | {items[1]: 2})),
+}
+
+
+KINDS = {"thing": Thing, "module": lambda: torch.nn.Linear(2, 2), "tensor": lambda: torch.ones(2)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", COMPARING)
+def test_which_objects_are_the_same(name, kind):
+    if kind == "tensor" and name in ("in a list", "equality", "index", "count", "remove"):
+        return  # compared by value
+    program = COMPARING[name]
+    captured = Captured(program)
+    a, b = KINDS[kind](), KINDS[kind]()
+    for items in ([a, b], [a, a], [b, a], [Equal(), Equal()], [b, b]):
+        assert same(captured(items, X), program(items, X))
+
+
+def test_parameters_that_are_shared():
+    def program(model, x):
+        return sum(x.sum() * p.sum() for p in model.parameters())
+
+    captured = Captured(program, fullgraph=True)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    with torch.no_grad():
+        assert same(captured(model, X), program(model, X))
+        model[1].weight = model[0].weight
+        assert same(captured(model, X), program(model, X))
+
+
+def test_the_address_of_an_object_is_no_constant():
+    def program(items, x):
+        return x + 1, {hash(item) for item in items} == {hash(items[0])}
+
+    captured = Captured(program)
+    for items in ([Thing(), Thing()], [Thing()], [Thing(), Thing()]):
+        assert same(captured(items, X), program(items, X))
 
 
 def test_reset_and_count():

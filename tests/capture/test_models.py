@@ -149,6 +149,23 @@ class Answered:
         return result
 
 
+class Refused:
+    """A model whose graph the backend refuses: it runs eagerly, and that is said once."""
+
+    def __init__(self, model, backend):
+        self.graphs = []
+        self.said = 0
+        self.model = alternator.compile(model, backend=backend)
+
+    def __call__(self, **inputs):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = self.model(**inputs)
+        self.said += sum("the function runs eagerly" in str(w.message) for w in caught)
+        assert self.said == 1
+        return result
+
+
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_model_is_one_graph_as_torchdynamos(name, training):
@@ -186,6 +203,7 @@ def list_operations(module):
 
 
 # The backward formula of the operator that Mixtral's experts use looks at data: no backend of torch's can trace it.
+# (TorchDynamo then tries smaller graphs, up to the experts.)
 UNTRACEABLE = {"mixtral"}
 TOLERANCE = {"eager": {"rtol": 0, "atol": 0}, "aot_eager": {"rtol": 1e-4, "atol": 1e-5}}
 TOLERANCE["inductor"] = {"rtol": 1e-3, "atol": 1e-5}
@@ -229,14 +247,13 @@ def list_trainings():
 @SIZES
 @pytest.mark.parametrize("name, backend", list_trainings())
 def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is_ready):
-    if backend != "eager" and name in UNTRACEABLE:
-        pytest.skip("as TorchDynamo")
+    refused = backend != "eager" and name in UNTRACEABLE
     eager, inputs = make_model(name, layers)
     eager.train()
     model = copy.deepcopy(eager)
-    compiled = Answered(model, backend)
+    compiled = Answered(model, backend) if not refused else Refused(model, backend)
     optimizers = [torch.optim.SGD(m.parameters(), 0.01) for m in (eager, model)]
-    tolerance = TOLERANCE[backend]
+    tolerance = TOLERANCE["eager" if refused else backend]
     for step in range(5):
         results = []
         for call, optimizer in zip((eager, compiled), optimizers, strict=True):
@@ -248,13 +265,13 @@ def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is
         check_close(*reversed(results), tolerance)
         for a, b in zip(eager.parameters(), model.parameters(), strict=True):
             # A graph that is differentiated as a whole has zeros where nothing depends on a parameter.
-            expected = torch.zeros_like(a) if a.grad is None and backend != "eager" else a.grad
+            expected = torch.zeros_like(a) if a.grad is None and backend != "eager" and not refused else a.grad
             torch.testing.assert_close(b.grad, expected, **tolerance)
         for optimizer in optimizers:
             optimizer.step()
     for a, b in zip(eager.buffers(), model.buffers(), strict=True):
         torch.testing.assert_close(b, a, **tolerance)
-    assert len(compiled.graphs) == 1
+    assert len(compiled.graphs) == (0 if refused else 1)
 
 
 def capture_with_torchdynamo(model, inputs, training):

@@ -571,18 +571,84 @@ def test_a_graph_that_fails_leaves_the_state_as_with_does():
     assert len(compiled.graphs) == 1
 
 
+def sets_the_default_dtype(x):
+    torch.set_default_dtype(torch.float64)
+    y = torch.ones(2), torch.arange(3) / 2, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    return y
+
+
+def leaves_the_default_dtype(x):
+    torch.set_default_dtype(torch.float64)
+    return torch.ones(2), torch.tensor([1.5]) * 2, I * 1.5, torch.nn.Parameter(torch.rand(2))
+
+
+def sets_the_default_dtype_at_the_end(x):
+    y = torch.arange(3) / 2
+    torch.set_default_dtype(torch.float64)
+    return y
+
+
+def sets_the_default_dtype_between(x):
+    y = torch.ones(2)
+    torch.set_default_dtype(torch.float64)
+    z = torch.ones(2), torch.arange(3) / 2
+    torch.set_default_dtype(torch.float16)
+    return y, z, torch.sin(torch.arange(3))
+
+
+DTYPES = [
+    *((sets_the_default_dtype, 1), (leaves_the_default_dtype, 1), (sets_the_default_dtype_at_the_end, 1)),
+    (sets_the_default_dtype_between, 3),
+]
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_the_default_dtype_is_not_set_by_graphs(backend):
-    def program(x):
+@pytest.mark.parametrize("fn, count", DTYPES, ids=[fn.__name__ for fn, _ in DTYPES])
+def test_a_graph_has_one_default_dtype(fn, count, backend, clean_state):
+    graphs = []
+
+    def compile(module, examples):
+        graphs.append(module)
+        return find_backend(backend)(module, examples)
+
+    compiled = alternator.compile(fn, backend=compile)
+    for dtype in (torch.float32, torch.float32, torch.float64):
+        seen = []
+        for call in (fn, compiled):
+            torch.set_default_dtype(dtype)
+            torch.manual_seed(3)
+            seen.append((call(X), read_state()))
+        assert same(*seen)
+    assert len(graphs) == 2 * count if count == 1 else len(graphs) >= count
+
+
+def test_a_graph_that_fails_with_another_default_dtype(clean_state):
+    def program(table, index):
         torch.set_default_dtype(torch.float64)
-        y = torch.ones(2), torch.arange(3) / 2
+        y = F.embedding(index, table) * torch.ones(1)
         torch.set_default_dtype(torch.float32)
         return y
 
-    compiled = alternator.compile(program, backend=backend)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert same(compiled(X), program(X))
+    compiled = Captured(program)
+    assert same(compiled(X, I), program(X, I))
+    for call in (compiled, program):
+        with pytest.raises(IndexError):
+            call(X, I + 100)
+        assert torch.get_default_dtype() is torch.float64  # the program left it like that
+        torch.set_default_dtype(torch.float32)
+
+
+def test_the_debug_mode_of_determinism(clean_state):
+    def program(x):
+        torch.set_deterministic_debug_mode("warn")
+        y = x + 1
+        torch.set_deterministic_debug_mode(0)
+        return y, torch.get_deterministic_debug_mode()
+
+    before = read_state()
+    check_calls(program, [(X,)] * 3, graphs=1)
+    assert read_state() == before
 
 
 def test_setters_in_other_ways_are_refused():
