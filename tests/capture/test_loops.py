@@ -64,7 +64,7 @@ def steps_as_tensors():
 # breaks, behind which the parameters have four shapes; its first step makes the state.
 TRAINING = {
     "sgd": (torch.optim.SGD, contextlib.nullcontext, 3, 1),
-    "momentum": (functools.partial(torch.optim.SGD, momentum=0.9), contextlib.nullcontext, 3, 2),
+    "momentum": (functools.partial(torch.optim.SGD, momentum=0.9), contextlib.nullcontext, 4, 2),
     "adam": (torch.optim.Adam, steps_as_tensors, 9, 2),
     "adamw": (torch.optim.AdamW, steps_as_tensors, 9, 2),
     "rmsprop": (torch.optim.RMSprop, contextlib.nullcontext, 7, 2),

@@ -186,9 +186,9 @@ def sets_an_attribute(x):
     return x
 
 
-def requires_grad(x):
+def change_of_autograd(x):
     x = x + 1
-    x.requires_grad_()  # HERE
+    x.detach_()  # HERE
     return x
 
 
@@ -248,7 +248,7 @@ SAID = {
     locks: ("ContextManager", "Unsupported context manager", "_thread.lock", "Move the `with`"),
     address: ("ObjectAddress", "The address of an object", "another one in each run", "with `is`"),
     sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "no Python attributes", "beside"),
-    requires_grad: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
+    change_of_autograd: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
     texts: ("TensorPrinted", "Tensor data is read", "shows its values", "Print it before"),
     backward: ("Autograd", "Autograd runs inside", "backward pass", "outside"),
 }
