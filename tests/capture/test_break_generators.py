@@ -157,6 +157,32 @@ def in_a_manager_in_a_generator(x):
     return x, log
 
 
+def raise_again_behind_a_break(x):
+    try:
+        raise ValueError("first")
+    except ValueError:
+        x = x + 2
+        stop()
+        x = x * 2
+        raise
+
+
+@programs.add(2)
+def exception_through_a_handler_in_a_generator(x):
+    def generate(x):
+        try:
+            raise_again_behind_a_break(x + 1)
+        except KeyError:
+            pass
+        yield x
+
+    try:
+        for value in generate(x):
+            x = x + value
+    except ValueError as error:
+        return x + 1, places_of(error)
+
+
 @programs.add(3)
 def generator_in_a_generator(x):
     def inner(x):
