@@ -87,7 +87,8 @@ void Recorder::begin() {
       read_slot(slot);  // instructions take their operands from there without further ado
     }
     if (start_->generator_of(i) != nullptr) {
-      read_slot(slots.function + 2);  // the exception that is handled in it or in what it called: a bare `raise` takes it
+      read_slot(slots.function +
+                2);  // the exception that is handled in it or in what it called: a bare `raise` takes it
     }
   }
   if (start_->frames()[kept_frames_ - 1].offset != 0) {
