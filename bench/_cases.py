@@ -87,7 +87,7 @@ def make_decode(layers):
 
     config = LlamaConfig(vocab_size=100, **size(layers))
     model = LlamaModel(config).eval()
-    cache = StaticCache(config=config, max_cache_len=32)
+    cache = StaticCache(config=config, max_cache_len=2048)  # every call of the benchmark adds a token
     ids = make_ids(8)
     with torch.no_grad():
         model(ids, past_key_values=cache, cache_position=torch.arange(8))
