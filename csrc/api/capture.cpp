@@ -376,14 +376,14 @@ PyObject* set_up(PyObject*, PyObject* args) {
   }
   record::set_real_modules(modules);
   record::Recorder::module_call = Py_NewRef(module_call);
-  if (PyFunction_Check(module_getattr)) {
-    record::Recorder::module_getattr = Py_NewRef(module_getattr);
-    record::Recorder::module_getattr_code = Py_NewRef(PyFunction_GET_CODE(module_getattr));
-  }
-  if (PyFunction_Check(tensor_hash)) {
-    record::Recorder::tensor_hash = Py_NewRef(tensor_hash);
-    record::Recorder::tensor_hash_code = Py_NewRef(PyFunction_GET_CODE(tensor_hash));
-  }
+  auto keep = [](PyObject* function, PyObject** to, PyObject** code) {
+    if (PyFunction_Check(function)) {
+      *to = Py_NewRef(function);
+      *code = Py_NewRef(PyFunction_GET_CODE(function));
+    }
+  };
+  keep(module_getattr, &record::Recorder::module_getattr, &record::Recorder::module_getattr_code);
+  keep(tensor_hash, &record::Recorder::tensor_hash, &record::Recorder::tensor_hash_code);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
   if (!record::fill_purity_table(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {
     return nullptr;

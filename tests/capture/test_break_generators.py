@@ -203,18 +203,19 @@ def generator_in_a_generator(x):
     return total
 
 
+def generate_and_close(x, log):
+    try:
+        yield x + 1
+        yield x + 2
+    finally:
+        log.append("closed")
+
+
 @programs.add(3)  # its end runs code, there
 def generator_that_is_left_behind_a_break(x):
     log = []
 
-    def generate(x):
-        try:
-            yield x + 1
-            yield x + 2
-        finally:
-            log.append("closed")
-
-    for value in generate(x):
+    for value in generate_and_close(x, log):
         x = x + value
         stop()
         x = x * 2
@@ -227,15 +228,8 @@ def generator_that_is_left_behind_a_break(x):
 def generator_that_an_exception_leaves_behind_a_break(x):
     log = []
 
-    def generate(x):
-        try:
-            yield x + 1
-            yield x + 2
-        finally:
-            log.append("closed")
-
     def consume(x):
-        for value in generate(x):
+        for value in generate_and_close(x, log):
             x = x + value
             stop()
             x = x * 2
