@@ -40,6 +40,20 @@ bool touches_tensors(const interp::Position& position) {
   return false;
 }
 
+// A region has guards and slots for each frame that it stands on, and each depth of a recursion is a point of its own: a
+// recursion that breaks at each level would need their square. Deeper calls are left to run for real.
+constexpr int kMaximumFrames = 200;
+
+bool is_too_deep(const interp::Position& position) {
+  const py::Frame* frame = position.frame;
+  for (int depth = 1; frame != position.entry; frame = frame->previous) {
+    if (++depth > kMaximumFrames) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Ref<> Stepper::run(interp::StackState state) {
@@ -60,11 +74,11 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
     begun_ = true;
     return dull_ ? interp::Verdict::Go : interp::Verdict::Opaque;
   }
+  if (is_too_deep(position)) {
+    return interp::Verdict::Opaque;
+  }
   if (tensor::has_modes() || (dull_ && !touches_tensors(position))) {
     return interp::Verdict::Go;  // a mode sees every call, until it is switched off
-  }
-  if (tensor::has_modes()) {
-    return interp::Verdict::Go;  // on to where the mode is left
   }
   stopped_ = interp::take_snapshot(position);
   return interp::Verdict::Abandon;

@@ -246,11 +246,12 @@ def write_return_in_with(w, depth):
 
 def write_recursion(w, depth):
     name = w.name()
-    w.line(depth, f"def {name}(x, out, n):")
-    w.line(depth + 1, "if n <= 0: return x + 1")
+    left = w.name()  # the block may change n
+    w.line(depth, f"def {name}(x, out, n, {left}):")
+    w.line(depth + 1, f"if {left} <= 0: return x + 1")
     w.block(depth + 1, 1)
-    w.line(depth + 1, f"return {name}(x, out, n - 1) * 2")
-    w.line(depth, f"x = {name}(x, out, {{k}})")
+    w.line(depth + 1, f"return {name}(x, out, n, {left} - 1) * 2")
+    w.line(depth, f"x = {name}(x, out, n, {{k}})")
 
 
 COMPOUND = [write_if, write_for, write_while, write_with, write_swallow, write_try, write_call, write_closure]

@@ -696,3 +696,30 @@ def test_finalisers_between_regions():
         gc.set_threshold(*thresholds)
         gc.enable()
     assert seen
+
+
+def test_a_recursion_that_breaks_at_each_level():
+    """Deep down it runs for real; the captures do not grow with the square of its depth."""
+    calls = []
+
+    def descend(x, left):
+        if left == 0:
+            return x
+        x = x * 2 - 1
+        calls.append(left)
+        stop()
+        return descend(x + 1, left - 1) * 0.5
+
+    compiled = Captured(descend)
+    for _ in range(2):
+        found = compiled.fn(X, 450)
+        seen, calls = calls, []
+        expected = descend(X, 450)
+        assert torch.equal(found, expected)
+        assert seen == calls
+        calls = []
+    graphs = len(compiled.graphs)
+    assert 100 < graphs < 450
+    with pytest.raises(RecursionError):
+        compiled.fn(X, -1)
+    assert len(compiled.graphs) <= 2 * graphs
