@@ -17,6 +17,8 @@ import itertools
 import operator
 import re
 
+import torch
+
 from alternator import _capture
 
 _missing = object()
@@ -284,6 +286,17 @@ def make_operators():
     return {getattr(operator, name): function for name, function in space.items() if hasattr(operator, name)}
 
 
+# ---- Functions of torch that look at tensors -----------------------------------------------------------------------
+
+
+def group_tensors(_, lists, with_indices=False):  # pybind's functions have an object of pybind's in front
+    for tensors in lists:
+        for tensor in tensors:
+            if tensor is not None:
+                tensor.dtype  # noqa: B018
+    return torch._C._group_tensors_by_device_and_dtype(lists, with_indices)
+
+
 # What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
 STAND_INS = {
     "always": {
@@ -306,6 +319,7 @@ STAND_INS = {
         itertools.compress: compress,
         itertools.chain.from_iterable: chain_from,
         _collections._count_elements: count_elements,
+        torch._C._group_tensors_by_device_and_dtype: group_tensors,
     },
     # an argument is an iterator
     "iterator": {

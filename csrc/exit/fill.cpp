@@ -267,7 +267,7 @@ bool ExitWriter::add_place_effect(const journal::Place& place, int node) {
     }
     program_.effects.push_back(std::move(effect));
   };
-  if (now == place.old.get() && !place.deleted) {
+  if (now == place.old.get() && (place.was_read || now == nullptr) && !place.deleted) {
     return true;  // as it was; what was there is guarded
   }
   if (place.old && (now == nullptr || place.deleted)) {

@@ -319,11 +319,14 @@ int ExitWriter::add_function(PyObject* value) {
 int ExitWriter::add_generator(PyObject* value) {
   auto* generator = reinterpret_cast<PyGenObject*>(value);
   PyObject* function = py::generator_function(generator);
-  if (function == nullptr) {
-    return refuse(value);  // it has ended
-  }
   int index = add_empty_generator(value, reinterpret_cast<PyFunctionObject*>(function));
-  unfilled_.emplace_back(value, index);
+  if (function != nullptr) {
+    unfilled_.emplace_back(value, index);
+  } else if (index >= 0) {
+    Step end{StepKind::EndGenerator};
+    end.index = index;
+    emit_fill(std::move(end));
+  }
   return index;
 }
 
@@ -331,7 +334,15 @@ int ExitWriter::add_empty_generator(PyObject* value, PyFunctionObject* function)
   auto* generator = reinterpret_cast<PyGenObject*>(value);
   Step step{StepKind::NewGenerator};
   step.object = steal(PyTuple_Pack(3, generator->gi_code, generator->gi_name, generator->gi_qualname));
-  return step.object && add_globals(&step, function->func_globals) ? emit(value, std::move(step)) : refuse(value);
+  if (!step.object) {
+    return refuse(value);
+  }
+  if (function == nullptr) {
+    step.parts.push_back(emit(nullptr, Step{StepKind::NewDict}));  // it has ended: whose globals nobody can ask
+  } else if (!add_globals(&step, function->func_globals)) {
+    return refuse(value);
+  }
+  return emit(value, std::move(step));
 }
 
 int ExitWriter::add_reduced(PyObject* value) {

@@ -60,7 +60,7 @@ class ExitWriter {
   int add_builtin_method(PyObject* value);
   int add_function(PyObject* value);
   int add_generator(PyObject* value);
-  int add_empty_generator(PyObject* value, PyFunctionObject* function);
+  int add_empty_generator(PyObject* value, PyFunctionObject* function);  // no function: the generator has ended
   int add_reduced(PyObject* value);
   int add_instance(PyObject* value);
   int add_traceback(PyObject* value);

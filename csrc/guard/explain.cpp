@@ -173,6 +173,7 @@ std::string phrase(const GuardList& list, const Guard& guard) {
   }
   switch (guard.expect) {
     case Expect::Absent: return what + " is absent";
+    case Expect::Present: return what + " is there";
     case Expect::Value: return what + " == " + shown(guard.value.get());
     case Expect::Pinned: return what + " is " + (guard.pin.get() ? shown(guard.pin.get()) : "<gone>");
     case Expect::NewNode:
@@ -205,6 +206,7 @@ std::string explain(const GuardList& list, Py_ssize_t failed, PyObject* const* l
   PyObject* found = fetch(guard, parent, locals, slots, &valid);
   switch (guard.expect) {
     case Expect::Absent: return what + change("absent", shown(found));
+    case Expect::Present: return what + change("there", "absent");
     case Expect::Value: return what + change(shown(guard.value.get()), shown(found));
     case Expect::Pinned: return what + change(guard.pin.get() ? shown(guard.pin.get()) : "<gone>", shown(found));
     case Expect::NewNode:

@@ -183,6 +183,7 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
   }
   switch (guard.expect) {
     case Expect::Absent: return found == nullptr;
+    case Expect::Present: return found != nullptr;
     case Expect::Value: return found != nullptr && source::same_primitive(found, guard.value.get());
     case Expect::Pinned: return found != nullptr && guard.pin.is(found);
     case Expect::NewNode: (*slots)[guard.child] = found; return found != nullptr && guard.type.is_of(found);
@@ -242,7 +243,7 @@ const char* kind_text(Kind kind) { return kRows[static_cast<int>(kind)].text; }
 bool has_words(Kind kind) { return kRows[static_cast<int>(kind)].how == How::Words; }
 
 const char* expect_name(Expect expect) {
-  constexpr const char* kNames[] = {"Nothing", "Absent", "Value", "Pinned", "NewNode", "SameNode"};
+  constexpr const char* kNames[] = {"Nothing", "Absent", "Present", "Value", "Pinned", "NewNode", "SameNode"};
   return kNames[static_cast<int>(expect)];
 }
 

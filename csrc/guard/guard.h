@@ -2,8 +2,8 @@
 // one guard finds the object that later ones look at. No guard runs user code.
 //
 //   slots     one for each node (an object that the trace met): filled as the list is walked, constants first
-//   a guard   (kind, parent node, key) reads one thing, and expects it to be absent, a value, a pinned object, or the
-//             object of a node: the first guard for a node fills its slot, later ones compare
+//   a guard   (kind, parent node, key) reads one thing, and expects it to be absent, present, a value, a pinned object, or
+//             the object of a node: the first guard for a node fills its slot, later ones compare
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ const char* kind_name(Kind kind);
 const char* kind_text(Kind kind);
 bool has_words(Kind kind);
 
-enum class Expect : uint8_t { Nothing, Absent, Value, Pinned, NewNode, SameNode };
+enum class Expect : uint8_t { Nothing, Absent, Present, Value, Pinned, NewNode, SameNode };
 const char* expect_name(Expect expect);
 
 // What a class holds itself, and what it and its bases do. A class whose version changed may have been patched and put back

@@ -101,7 +101,9 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
     const Guard& guard = list_.guards[i];
     State state = guard.kind == Kind::Local ? State::Early : guard.parent >= 0 ? states_[guard.parent] : State::Late;
     bool waits = guard.kind == Kind::KeyedItem && states_[guard.index] == State::Late;  // its key is found late
-    if ((state == State::Stable && !has_words(guard.kind)) || waits) {
+    // What is there and no more has no word of its own: it is written by the region, time and again.
+    bool words = has_words(guard.kind) && guard.expect != Expect::Present;
+    if ((state == State::Stable && !words) || waits) {
       state = State::Late;
     }
     if (guard.expect == Expect::NewNode) {

@@ -38,7 +38,7 @@ const Place* Journal::find(PyObject* owner, PyObject* key) const {
   return nullptr;
 }
 
-bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset) {
+bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, bool was_read) {
   if (is_noted(owner, key)) {
     return true;
   }
@@ -46,7 +46,7 @@ bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t of
   PyObject* old = look(kind, owner, key, offset, &known);
   if (known) {
     by_owner_.emplace(owner, places_.size());
-    places_.push_back({kind, share(owner), share(key), share(old), offset});
+    places_.push_back({kind, share(owner), share(key), share(old), offset, was_read});
   }
   return known;
 }

@@ -24,6 +24,7 @@ struct Place {
   Ref<> key;              // null for a cell
   Ref<> old;              // null: was absent
   Py_ssize_t offset = 0;  // of a slot
+  bool was_read = false;  // before the first write: there is a guard for what was there
   bool deleted = false;   // the trace deleted it at least once: a later write puts it behind the others
 };
 
@@ -36,7 +37,7 @@ struct Body {
 class Journal {
  public:
   // Notes a place before it is written. False if it cannot be put back.
-  bool note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset = 0);
+  bool note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, bool was_read);
   // The place is about to be deleted; it was noted.
   bool note_deletion(PyObject* owner, PyObject* key);
   // Notes a container as a whole. False if it cannot be put back.

@@ -149,6 +149,13 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
   list_.guards.push_back(std::move(*guard));
 }
 
+void ReadGraph::read_presence(int parent, Kind kind, PyObject* key, Py_ssize_t index, bool present) {
+  if (std::optional<Guard> guard = begin_read(parent, kind, key, index)) {
+    guard->expect = present ? Expect::Present : Expect::Absent;
+    list_.guards.push_back(std::move(*guard));
+  }
+}
+
 void ReadGraph::read_length(int parent, Py_ssize_t length) {
   if (is_new(parent, Kind::Length, nullptr, 0)) {
     Guard guard{Kind::Length};

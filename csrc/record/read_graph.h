@@ -35,6 +35,8 @@ class ReadGraph {
   bool was_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const {
     return seen_.count(read_id(parent, kind, key, index)) != 0;
   }
+  // Only whether it is there at all.
+  void read_presence(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, bool present);
   // As read(), of an object that gets a node in any case.
   void read_object(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
   void read_length(int parent, Py_ssize_t length);

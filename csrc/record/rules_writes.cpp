@@ -44,18 +44,21 @@ void Recorder::record_write(PlaceKind kind, PyObject* owner, PyObject* key, Py_s
   if (node < 0 || journal_.is_noted(owner, key)) {
     return;  // fresh, or noted
   }
-  // What was there is watched: an exit that leaves it as it was has nothing to do, and a new key keeps its place.
-  bool known = true;
+  // Whether something was there is watched: a new key keeps its place. If it was read before, an exit that leaves it as it
+  // was has nothing to do.
+  bool readable = true, was_read = true;
+  auto look = [&](Kind guard, PyObject* name, PyObject* value) {
+    was_read = graph_.was_read(node, guard, name, offset);
+    graph_.read_presence(node, guard, name, offset, value != nullptr);
+  };
   switch (kind) {
-    case PlaceKind::Attribute:
-      graph_.read(node, Kind::OwnAttribute, key, 0, py::own_attribute(owner, key, &known));
-      break;
-    case PlaceKind::DictItem: graph_.read(node, Kind::DictItem, key, 0, py::dict_item(owner, key)); break;
-    case PlaceKind::Cell: graph_.read(node, Kind::CellContents, nullptr, 0, PyCell_GET(owner)); break;
-    case PlaceKind::Slot: graph_.read(node, Kind::Slot, key, offset, py::object_at(owner, offset)); break;
+    case PlaceKind::Attribute: look(Kind::OwnAttribute, key, py::own_attribute(owner, key, &readable)); break;
+    case PlaceKind::DictItem: look(Kind::DictItem, key, py::dict_item(owner, key)); break;
+    case PlaceKind::Cell: look(Kind::CellContents, nullptr, PyCell_GET(owner)); break;
+    case PlaceKind::Slot: look(Kind::Slot, key, py::object_at(owner, offset)); break;
     case PlaceKind::ClassAttribute: break;  // the class is watched as a whole
   }
-  if (!known || journal_.original(owner) != nullptr || !journal_.note(kind, owner, key, offset)) {
+  if (!readable || journal_.original(owner) != nullptr || !journal_.note(kind, owner, key, offset, was_read)) {
     abort(AbortReason::WriteOutside, of_type(owner));
   }
 }

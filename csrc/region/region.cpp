@@ -74,6 +74,16 @@ class ExitSearch {
   int64_t unwritable_ = 0;
 };
 
+}  // namespace
+
+void Point::settle_doubt(bool returned) {
+  if (std::exchange(in_doubt, false) && returned) {
+    mistakes = kMaximumMistakes;
+  }
+}
+
+namespace {
+
 PyObject* code_of(PyObject* function) {
   if (PyMethod_Check(function)) {
     function = PyMethod_GET_FUNCTION(function);
@@ -446,6 +456,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     if (session.aborted() && session.aborted()->reason == AbortReason::TorchException &&
         point.mistakes++ < kMaximumMistakes) {
       mention_idle(*session.aborted());
+      point.in_doubt = true;
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
@@ -646,7 +657,9 @@ PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
     }
   }
   if (region == nullptr && point.conduct != Conduct::Step && point.conduct != Conduct::Dull) {
-    return py::run_in_default_loop(ts, frame, 0);
+    PyObject* result = py::run_in_default_loop(ts, frame, 0);
+    point.settle_doubt(result != nullptr);
+    return result;
   }
   if (region != nullptr) {
     interp::StackState next;
@@ -691,7 +704,9 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
     if (region == nullptr) {
       if (point.conduct == Conduct::Native || point.conduct == Conduct::Capture) {
         interp::Interpreting interpreting;
-        return interp::recreate(std::move(state));
+        Ref<> result = interp::recreate(std::move(state));
+        point.settle_doubt(static_cast<bool>(result));
+        return result;
       }
       dull = point.conduct == Conduct::Dull;
       continue;

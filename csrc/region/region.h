@@ -75,9 +75,14 @@ struct Point {
   Conduct conduct = Conduct::Capture;
   int empty_traces = 0;
   std::map<int, int> misses;  // slots whose number was another one: how often no region fitted for that reason
-  int mistakes = 0;
+  int mistakes = 0;           // traces in which torch raised an exception that is most likely the program's own
+  bool in_doubt = false;      // the last trace did, and its instruction has not run for real yet
   int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
+
+  // The program has run for real from here. If all went well it was no mistake, but something that only a trace cannot do:
+  // a break, from now on.
+  void settle_doubt(bool returned);
 };
 
 // A function whose calls are captured.

@@ -85,7 +85,8 @@ def change_item(row):
     if is_vital(row.parent):
         yield set_builtin(row.parent, row.key, OTHER)
         return
-    yield set_item(row.parent, row.key, OTHER)
+    if row.expect != "Present":
+        yield set_item(row.parent, row.key, OTHER)
     if row.expect == "Value":
         yield set_item(row.parent, row.key, other_value(value))
     if present:
@@ -117,7 +118,8 @@ def own_attributes(parent):
 
 def change_attribute(row):
     own = own_attributes(row.parent)
-    yield set_attribute(row.parent, row.key, OTHER)
+    if row.expect != "Present":
+        yield set_attribute(row.parent, row.key, OTHER)
     if row.expect == "Value":
         yield set_attribute(row.parent, row.key, other_value(own[row.key]))
     if row.key in own and type(row.parent).__setattr__ is object.__setattr__:
@@ -200,8 +202,15 @@ def set_contents(cell, value):
     cell.cell_contents = old
 
 
+def empty_cell(cell):
+    old = cell.cell_contents
+    del cell.cell_contents
+    yield "contents deleted"
+    cell.cell_contents = old
+
+
 def change_cell(row):
-    yield set_contents(row.parent, OTHER)
+    yield empty_cell(row.parent) if row.expect == "Present" else set_contents(row.parent, OTHER)
     if row.expect == "Value":
         yield set_contents(row.parent, other_value(row.parent.cell_contents))
 
@@ -213,11 +222,19 @@ def set_slot(parent, name, value):
     delattr(parent, name) if old is OTHER else setattr(parent, name, old)
 
 
+def delete_slot(parent, name):
+    old = getattr(parent, name)
+    delattr(parent, name)
+    yield "slot deleted"
+    setattr(parent, name, old)
+
+
 def change_slot(row):
     if isinstance(row.parent, types.FunctionType):
         yield from change_function(row)
     elif isinstance(type(row.parent).__dict__.get(row.key), types.MemberDescriptorType):
-        yield set_slot(row.parent, row.key, OTHER)
+        present = row.expect == "Present"
+        yield delete_slot(row.parent, row.key) if present else set_slot(row.parent, row.key, OTHER)
 
 
 def change_function(row):

@@ -242,6 +242,18 @@ def generator_that_an_exception_leaves_behind_a_break(x):
         return x + 1, log, error.args
 
 
+@programs.add(2)
+def generator_that_has_ended(x):
+    def generate():
+        yield x + 1
+        yield x + 2
+
+    kept = generate()
+    total = sum(kept)
+    stop()
+    return total * 2, list(kept), kept.gi_frame, kept.__name__, next(kept, "over")
+
+
 @pytest.mark.parametrize("name", programs)
 def test_programs(name):
     programs.check(name)

@@ -427,6 +427,72 @@ def test_the_address_of_an_object_is_no_constant():
         assert same(captured(items, X), program(items, X))
 
 
+class Slotted:
+    __slots__ = ("value",)
+
+
+class Plain:
+    pass
+
+
+def make_writers():
+    """Return functions that overwrite something without having read it, each with a setter and a getter for it."""
+    plain, slotted, space = Plain(), Slotted(), types.SimpleNamespace()
+    content = None
+
+    def to_cell(x, value):
+        nonlocal content
+        content = value
+        return x + 1
+
+    def to_attribute(x, value):
+        plain.value = value
+        return x + 1
+
+    def to_slot(x, value):
+        slotted.value = value
+        return x + 1
+
+    def twice(x, value):
+        space.value = 5
+        space.value = value
+        return x + 1
+
+    cell = to_cell.__closure__[0]
+    return {
+        to_cell: (lambda v: setattr(cell, "cell_contents", v), lambda: cell.cell_contents),
+        to_attribute: (lambda v: setattr(plain, "value", v), lambda: plain.value),
+        to_slot: (lambda v: setattr(slotted, "value", v), lambda: slotted.value),
+        twice: (lambda v: setattr(space, "value", v), lambda: space.value),
+    }
+
+
+@pytest.mark.parametrize("number", range(len(make_writers())))
+def test_what_is_overwritten_is_not_guarded(number):
+    """Whatever was there: the same region serves, and what it writes is there afterwards, also if it was so before."""
+    write, (put, get) = list(make_writers().items())[number]
+    captured = Captured(write)
+    for before in (True, 3, "text", None, 2.5, X, 7):
+        put(before)
+        captured(X, 7)
+        assert get() == 7
+    assert len(captured.graphs) == 1
+
+
+def test_what_was_absent_is_noticed():
+    def write(x, thing):
+        thing.b = 1
+        return x + 1
+
+    captured = Captured(write)
+    for names in ("ab", "a", "ba", ""):
+        things = [types.SimpleNamespace(**dict.fromkeys(names, 0)) for _ in range(2)]
+        captured(X, things[0])
+        write(X, things[1])
+        assert list(vars(things[0]).items()) == list(vars(things[1]).items())
+    assert len(captured.graphs) == 2
+
+
 def test_reset_and_count():
     import alternator
 
