@@ -22,6 +22,7 @@ from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 from alternator.substitutes import call_tracer, substitute
 from alternator.torch_leaves import make_leaf_rules
+from alternator.untraceable import find_untraceable
 
 # Objects that never change and that C code looks into.
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
@@ -156,12 +157,19 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     """
     prepare()
     teller = events.Teller(fn, report)
+    untraceable = {}  # functions of torch that the backend cannot trace -> their rule
+
+    def start():
+        tracer = begin()
+        if tracer is not None and untraceable:
+            tracer.add_rules(untraceable)
+        return tracer
 
     def finish(tracer):
         global _graphs
         module, examples, around = tracer.make_graph()
-        _graphs += 1
         if module is None:
+            _graphs += 1
             return around.wrap(give_nothing)
         if on_graph is not None:
             on_graph(module)
@@ -171,10 +179,17 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
         finally:
             around.undo(examples)
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
-        return around.wrap(run) if callable(run) else run
+        if callable(run):
+            _graphs += 1
+            return around.wrap(run)
+        found = find_untraceable(module)
+        if found.keys() <= untraceable.keys():
+            return run
+        untraceable.update(found)
+        return None  # again, split where they are called
 
     admits = functools.partial(admit, teller, fullgraph)
-    captured = _capture.Captured(fn, begin, finish, teller, admits, fullgraph)
+    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))

@@ -108,6 +108,10 @@ class Tracer:
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
 
+    def add_rules(self, rules):
+        """Take rules that are those of this trace only, before it begins."""
+        self.rules = self.rules | rules
+
     # ---- While tracing ---------------------------------------------------------------------------------------------
 
     def record(self, func, types, args=(), kwargs=None):

@@ -16,6 +16,7 @@ from alternator import _capture
 from alternator.purity import find_torch_functions
 from alternator.torch_errors import Unsupported
 from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requiring
+from alternator.untraceable import record_undifferentiated
 
 # What a tensor's metadata tell.
 METADATA_ATTRIBUTES = [
@@ -125,13 +126,6 @@ def record_out(tracer, func, args, kwargs):
     result = tracer.compute(func, args, kwargs)
     if [tracer.fake_of(each).shape for each in outside] != sizes:
         raise Unsupported("a tensor that is given as `out` gets another size")
-    return tracer.record_call(func, args, kwargs, result)
-
-
-def record_lstm(tracer, func, args, kwargs):
-    result = tracer.compute(func, args, kwargs)
-    if result[0].requires_grad:
-        raise Unsupported("backends cannot trace the backward formula of torch.lstm")
     return tracer.record_call(func, args, kwargs, result)
 
 
@@ -266,7 +260,7 @@ def make_table():
     return {
         torch.tensor: make_tensor,
         torch.Tensor.new_tensor: make_like,
-        torch.lstm: record_lstm,
+        torch.lstm: record_undifferentiated,
         torch._C._set_grad_enabled: set_grad_mode,
         **make_leaf_rules(),
     }

@@ -476,7 +476,13 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       stop = search.next(session, end);
     }
     if (!stop) {
-      return finish_trace(point, session, std::move(region));
+      bool again = false;
+      std::shared_ptr<Region> finished = finish_trace(point, session, std::move(region), &again);
+      if (!again) {
+        return finished;
+      }
+      search = ExitSearch();
+      continue;
     }
     if (stop->number == 0) {
       break;  // the very first instruction
@@ -489,7 +495,8 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
   return nullptr;
 }
 
-std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region) {
+std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region,
+                                               bool* again) {
   const std::optional<Abort>& abort = session.aborted();
   bool breaks = abort.has_value();
   if (breaks && fullgraph_ && !is_of_program(*abort)) {
@@ -533,7 +540,11 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   mention_region(*region, session);
   if (session.has_operations()) {
     region->graph = session.finish(frontend_.finish.get());
-    region->state.restore();  // a backend may run the graph's nodes when it compiles
+    region->state.restore();               // a backend may run the graph's nodes when it compiles
+    if (region->graph.get() == Py_None) {  // it refused the graph, and now it is known where to split it
+      *again = true;
+      return nullptr;
+    }
     if (region->graph && PyUnicode_Check(region->graph.get())) {
       const char* text = PyUnicode_AsUTF8(region->graph.get());
       point.conduct = Conduct::Native;

@@ -144,7 +144,9 @@ class Captured {
   std::shared_ptr<Region> capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> try_capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);
-  std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region);
+  // `again`: a trace with the same start would give another graph now.
+  std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region,
+                                       bool* again);
   // To the frontend. False with an exception set.
   bool tell(const char* kind, Ref<> what);
   bool tell(const char* kind, const Abort& abort);

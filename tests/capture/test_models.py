@@ -120,17 +120,18 @@ def make_model(name, layers):
 
 
 class Answered:
-    """A model compiled with a backend, and how often graphs answered."""
+    """A model compiled with a backend, and how often graphs answered: each of `pieces` at a call."""
 
-    def __init__(self, model, backend):
+    def __init__(self, model, backend, pieces=1):
         self.backend = find_backend(backend)
+        self.pieces = pieces
         self.graphs = []
         self.runs = 0
         self.model = alternator.compile(model, backend=self.compile)
 
     def compile(self, module, examples):
-        self.graphs.append(module)
         run = self.backend(module, examples)
+        self.graphs.append(module)
 
         def count(*inputs):
             self.runs += 1
@@ -145,24 +146,7 @@ class Answered:
             result = self.model(**inputs)
         said = [str(w.message) for w in caught if "alternator" in str(w.message)]
         assert said == []
-        assert self.runs == before + 1
-        return result
-
-
-class Refused:
-    """A model whose graph the backend refuses: it runs eagerly, and that is said once."""
-
-    def __init__(self, model, backend):
-        self.graphs = []
-        self.said = 0
-        self.model = alternator.compile(model, backend=backend)
-
-    def __call__(self, **inputs):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = self.model(**inputs)
-        self.said += sum("the function runs eagerly" in str(w.message) for w in caught)
-        assert self.said == 1
+        assert self.runs == before + self.pieces
         return result
 
 
@@ -202,11 +186,12 @@ def list_operations(module):
     return [name for name in names if name not in SILENT]
 
 
-# The backward formula of the operator that Mixtral's experts use looks at data: no backend of torch's can trace it.
-# (TorchDynamo then tries smaller graphs, up to the experts.)
-UNTRACEABLE = {"mixtral"}
+# How often each layer calls an operator whose backward formula looks at data: no backend of torch's can trace it, so
+# the graph is split there. (TorchDynamo makes more pieces of it, at the statements of the functions around.)
+UNTRACEABLE = {"mixtral": 2}
 TOLERANCE = {"eager": {"rtol": 0, "atol": 0}, "aot_eager": {"rtol": 1e-4, "atol": 1e-5}}
 TOLERANCE["inductor"] = {"rtol": 1e-3, "atol": 1e-5}
+PRECISE = {"rtol": 1e-7, "atol": 1e-9}
 SIZES = pytest.mark.parametrize("layers", [2, pytest.param(12, marks=pytest.mark.full)])
 
 
@@ -245,15 +230,19 @@ def list_trainings():
 
 
 @SIZES
-@pytest.mark.parametrize("name, backend", list_trainings())
+@pytest.mark.parametrize("name, backend", list(list_trainings()))
 def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is_ready):
-    refused = backend != "eager" and name in UNTRACEABLE
+    splits = UNTRACEABLE.get(name, 0) * layers if backend != "eager" else 0
     eager, inputs = make_model(name, layers)
     eager.train()
+    precise = backend != "eager" and name not in UNTRACEABLE  # the operator is there for float32 only
+    if precise:  # in float32, what batch norm makes of the rounding is larger than the gradients
+        eager.double()
+        inputs = {key: value.double() if key == "pixel_values" else value for key, value in inputs.items()}
     model = copy.deepcopy(eager)
-    compiled = Answered(model, backend) if not refused else Refused(model, backend)
+    compiled = Answered(model, backend, splits + 1)
     optimizers = [torch.optim.SGD(m.parameters(), 0.01) for m in (eager, model)]
-    tolerance = TOLERANCE["eager" if refused else backend]
+    tolerance = PRECISE if precise else TOLERANCE[backend]
     for step in range(5):
         results = []
         for call, optimizer in zip((eager, compiled), optimizers, strict=True):
@@ -265,13 +254,13 @@ def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is
         check_close(*reversed(results), tolerance)
         for a, b in zip(eager.parameters(), model.parameters(), strict=True):
             # A graph that is differentiated as a whole has zeros where nothing depends on a parameter.
-            expected = torch.zeros_like(a) if a.grad is None and backend != "eager" and not refused else a.grad
+            expected = torch.zeros_like(a) if a.grad is None and backend != "eager" else a.grad
             torch.testing.assert_close(b.grad, expected, **tolerance)
         for optimizer in optimizers:
             optimizer.step()
     for a, b in zip(eager.buffers(), model.buffers(), strict=True):
         torch.testing.assert_close(b, a, **tolerance)
-    assert len(compiled.graphs) == (0 if refused else 1)
+    assert min(2, splits + 1) <= len(compiled.graphs) <= splits + 1  # pieces that are alike are one graph
 
 
 def capture_with_torchdynamo(model, inputs, training):
