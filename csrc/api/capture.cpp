@@ -5,6 +5,7 @@
 
 #include "api/forwarder.h"
 #include "base/phase.h"
+#include "py/heap_object.h"
 #include "record/arguments.h"
 #include "record/fault.h"
 #include "record/node_maker.h"
@@ -73,20 +74,9 @@ int clear(PyObject* self) {
   return 0;
 }
 
-void destroy(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  if (cast(self)->weakrefs != nullptr) {
-    PyObject_ClearWeakRefs(self);
-  }
+void release(PyObject* self) {
   clear(self);
   delete cast(self)->captured;
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
-  return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
 }
 
 PyObject* reset(PyObject* self, PyObject*) {
@@ -173,8 +163,8 @@ PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-    {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<release>)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(py::bind_as_function)},
     {Py_tp_members, members},
     {Py_tp_getset, getters},
     {Py_tp_methods, object_methods},

@@ -2,6 +2,8 @@
 
 #include <structmember.h>
 
+#include "py/heap_object.h"
+
 namespace alternator::api {
 namespace {
 
@@ -42,14 +44,6 @@ int clear(PyObject* self) {
   return 0;
 }
 
-void destroy(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  clear(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
 PyMemberDef members[] = {
     {"_captured_call", T_OBJECT, offsetof(Forwarder, target), 0, "what is called"},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Forwarder, vectorcall), READONLY, nullptr},
@@ -61,7 +55,7 @@ PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
     {Py_tp_members, members},
     {0, nullptr},
 };

@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include "interp/hook.h"
+#include "py/heap_object.h"
 
 namespace alternator::api {
 namespace {
@@ -54,26 +55,6 @@ int clear(PyObject* object) {
   return 0;
 }
 
-void destroy(PyObject* object) {
-  auto* self = reinterpret_cast<Interpreted*>(object);
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject_GC_UnTrack(object);
-  if (self->weakrefs != nullptr) {
-    PyObject_ClearWeakRefs(object);
-  }
-  clear(object);
-  type->tp_free(object);
-  Py_DECREF(type);
-}
-
-// As a class attribute it behaves as the function does: it binds.
-PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
-  if (instance == nullptr || instance == Py_None) {
-    return Py_NewRef(self);
-  }
-  return PyMethod_New(self, instance);
-}
-
 PyObject* show(PyObject* object) {
   return PyUnicode_FromFormat("<alternator.interpret of %R>", reinterpret_cast<Interpreted*>(object)->function);
 }
@@ -97,8 +78,8 @@ PyType_Slot slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-    {Py_tp_descr_get, reinterpret_cast<void*>(bind)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(py::bind_as_function)},
     {Py_tp_repr, reinterpret_cast<void*>(show)},
     {Py_tp_members, members},
     {Py_tp_getset, getters},

@@ -1,5 +1,7 @@
 #include "record/node_maker.h"
 
+#include "py/heap_object.h"
+
 namespace alternator::record {
 
 struct NodeMaker {
@@ -109,14 +111,6 @@ int clear(PyObject* self) {
   return 0;
 }
 
-void destroy(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
-  clear(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
 PyObject* python_make_node(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 4) {
     return PyErr_Format(PyExc_TypeError, "make_node() takes 4 arguments");
@@ -179,7 +173,7 @@ PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
     {0, nullptr},
 };
 PyType_Spec spec = {"alternator._capture.NodeMaker", sizeof(NodeMaker), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,

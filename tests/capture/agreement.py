@@ -86,3 +86,24 @@ def check_calls(fn, calls, *, graphs=None):
     if graphs is not None:
         assert len(captured.graphs) == graphs, captured.said
     return captured
+
+
+def capture_with_torchdynamo(fn, args, kwargs=None):
+    """Return the graphs that TorchDynamo makes of a call."""
+    graphs = []
+
+    def keep(module, examples):
+        graphs.append(module)
+        return module.forward
+
+    torch._dynamo.reset()
+    # TorchDynamo patches Module for good: every module made from then on is entered into a table of its own, which is a
+    # write to the outside.
+    init = torch.nn.Module.__init__
+    try:
+        compiled = torch.compile(fn, backend=keep)
+        compiled(*args if isinstance(fn, torch.nn.Module) else copy.deepcopy(args), **kwargs or {})
+    finally:
+        torch.nn.Module.__init__ = init
+        torch._dynamo.reset()
+    return graphs

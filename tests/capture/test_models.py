@@ -8,7 +8,7 @@ import torch
 
 import alternator
 from alternator.compiling import find_backend
-from capture.agreement import same
+from capture.agreement import capture_with_torchdynamo, same
 
 pytestmark = [pytest.mark.capture, pytest.mark.no_asan]  # large models: hours
 
@@ -168,7 +168,8 @@ def test_a_model_is_one_graph_as_torchdynamos(name, training):
             assert same(dict(found), dict(expected))
     (graph,) = compiled.graphs
     graph.graph.lint()
-    theirs = capture_with_torchdynamo(model, inputs, training)
+    with torch.set_grad_enabled(training):
+        (theirs,) = capture_with_torchdynamo(model, (), inputs)
     assert list_operations(graph) == list_operations(theirs)
     assert {node.target for node in graph.graph.find_nodes(op="placeholder")} == {
         node.target for node in theirs.graph.find_nodes(op="placeholder")
@@ -261,24 +262,3 @@ def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is
     for a, b in zip(eager.buffers(), model.buffers(), strict=True):
         torch.testing.assert_close(b, a, **tolerance)
     assert min(2, splits + 1) <= len(compiled.graphs) <= splits + 1  # pieces that are alike are one graph
-
-
-def capture_with_torchdynamo(model, inputs, training):
-    graphs = []
-
-    def keep(module, examples):
-        graphs.append(module)
-        return module.forward
-
-    torch._dynamo.reset()
-    # TorchDynamo patches Module for good: every module made from then on is entered into a table of its own, which is a
-    # write to the outside.
-    init = torch.nn.Module.__init__
-    try:
-        with torch.set_grad_enabled(training):
-            torch.compile(model, backend=keep)(**inputs)
-    finally:
-        torch.nn.Module.__init__ = init
-        torch._dynamo.reset()
-    (module,) = graphs
-    return module

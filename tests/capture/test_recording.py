@@ -1,6 +1,5 @@
 """What the tracer records of torch: each use gives eager's values, and the graph that TorchDynamo makes of it."""
 
-import copy
 import functools
 import operator
 import warnings
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 
 import alternator
 from alternator.compiling import find_backend
-from capture.agreement import Captured, check_calls, outcome, same
+from capture.agreement import Captured, capture_with_torchdynamo, check_calls, outcome, same
 
 pytestmark = pytest.mark.capture
 
@@ -33,23 +32,6 @@ def list_operations(module):
         target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
         rows.append((node.op, target, [numbers.get(used) for used in node.all_input_nodes]))
     return rows
-
-
-def capture_with_torchdynamo(fn, args):
-    graphs = []
-
-    def keep(module, examples):
-        graphs.append(module)
-        return module.forward
-
-    torch._dynamo.reset()
-    init = torch.nn.Module.__init__
-    try:
-        torch.compile(fn, backend=keep)(*args if isinstance(fn, torch.nn.Module) else copy.deepcopy(args))
-    finally:
-        torch.nn.Module.__init__ = init
-        torch._dynamo.reset()
-    return graphs
 
 
 def check(fn, *args, like_torchdynamo=True):
