@@ -187,7 +187,6 @@ def install():
         decorators.disable_nested_graph_breaks,
     ):
         substitute(scope, make_no_scope)
-    substitute(torch.autograd.profiler.record_function, make_no_scope)
     substitute(decorators.skip_frame, call_tracer(decorators.skip_frame, skip_function))
     substitute(theirs.comptime, call_tracer(type(theirs.comptime).__call__, comptime.run_comptime))
     for name in comptime.ACTIONS:

@@ -14,9 +14,9 @@ import torch
 
 from alternator import _capture
 from alternator.purity import find_torch_functions
-from alternator.torch_errors import TorchFailed, Unsupported
+from alternator.torch_errors import Unsupported
 from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requiring
-from alternator.torch_numbers import has_parts, has_tensor_as_number, record_parts
+from alternator.torch_numbers import needs_parts, record_parts
 
 # What a tensor's metadata tell.
 METADATA_ATTRIBUTES = [
@@ -115,15 +115,9 @@ def record_call(tracer, func, args, kwargs):
         return record_out(tracer, func, args, kwargs)
     if kwargs.get("requires_grad"):
         return make_requiring(tracer, func, args, kwargs)
-    if kwargs and has_tensor_as_number(func, kwargs):
+    if needs_parts(func, args, kwargs):
         return record_parts(tracer, func, args, kwargs)
-    try:
-        result = tracer.compute(func, args, kwargs)
-    except TorchFailed as error:
-        if not has_parts(func) or not _capture.fakes.is_data_dependent(error.__cause__):
-            raise
-        return record_parts(tracer, func, args, kwargs)
-    return tracer.record_call(func, args, kwargs, result)
+    return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
 
 
 def record_out(tracer, func, args, kwargs):

@@ -1,14 +1,15 @@
 """Functions of torch that take a number and are given a tensor, written as several calls that take tensors.
 
 Torch's own parsing of arguments would ask the tensor for its value, which a fake does not have: `x.addcdiv_(a, b,
-value=t)`, as optimizers call it while torch.compiler.is_compiling(). TorchDynamo takes them apart as well. The steps and
-their order are those of torch's kernels for the CPU, so that results are bitwise those of eager execution wherever no
-kernel fuses a multiplication with an addition.
+value=t)`, as optimizers call it while torch.compiler.is_compiling(). TorchDynamo takes them apart as well. The steps
+round where torch's kernels for the CPU do, so that results are bitwise those of eager execution: addcmul multiplies and
+adds in one step, as add does with alpha.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 
 import torch
 
@@ -36,11 +37,9 @@ class Steps:
         fake_of = self.tracer.fake_of
         fake = fake_of(value)
         for other in map(fake_of, others):
-            if torch.result_type(other, fake.reshape(())) != other.dtype:
+            if torch.result_type(other, fake) != other.dtype:
                 raise Unsupported("a tensor in the place of a number changes the dtype of the result")
-        if fake.requires_grad:
-            value = self.detach(value)
-        return self.reshape(value, ()) if fake.dim() else value
+        return self.detach(value) if fake.requires_grad else value
 
 
 # ---- How each is taken apart ---------------------------------------------------------------------------------------
@@ -48,8 +47,7 @@ class Steps:
 
 def add_product(steps, name, tensor, first, second, *, value):
     value = steps.find_number(value, [tensor, first, second])
-    product = steps.mul(steps.mul(first, value), second)
-    return steps.call(name.replace("addcmul", "add"), tensor, product)
+    return steps.call(name, tensor, steps.mul(first, value), second)
 
 
 def add_quotient(steps, name, tensor, first, second, *, value):
@@ -59,22 +57,20 @@ def add_quotient(steps, name, tensor, first, second, *, value):
 
 
 def add_scaled(steps, name, tensor, other, *, alpha):
-    return steps.call(name, tensor, steps.mul(other, steps.find_number(alpha, [tensor, other])))
+    alpha = steps.find_number(alpha, [tensor, other])
+    alpha = steps.neg(alpha) if "sub" in name else alpha
+    return steps.call(re.sub("add|sub", "addcmul", name), tensor, other, alpha)
 
 
 def find_numbers(steps, scalars, *lists):
-    """Give a list of numbers: the items of one tensor, or one for each tensor of the lists."""
-    numbers = steps.unbind(scalars)
-    if len({len(numbers), *map(len, lists)}) != 1:
-        raise Unsupported("lists of unequal lengths")
-    groups = zip(*lists, strict=True)
-    return [steps.find_number(number, group) for number, group in zip(numbers, groups, strict=True)]
+    """Give a number for each of the tensors of the lists: the items of one tensor."""
+    pairs = zip(steps.unbind(scalars), zip(*lists, strict=True), strict=True)
+    return [steps.find_number(number, group) for number, group in pairs]
 
 
 def add_products(steps, name, tensors, first, second, scalars):
     numbers = find_numbers(steps, scalars, tensors, first, second)
-    products = steps._foreach_mul(steps._foreach_mul(first, numbers), second)
-    return steps.call(name.replace("addcmul", "add"), tensors, products)
+    return steps.call(name, tensors, steps._foreach_mul(first, numbers), second)
 
 
 def add_quotients(steps, name, tensors, first, second, scalars):
@@ -85,7 +81,8 @@ def add_quotients(steps, name, tensors, first, second, scalars):
 
 def add_all_scaled(steps, name, tensors, others, *, alpha):
     alpha = steps.find_number(alpha, [*tensors, *others])
-    return steps.call(name, tensors, steps._foreach_mul(others, [alpha] * len(others)))
+    alpha = steps.neg(alpha) if "sub" in name else alpha
+    return steps.call(re.sub("add|sub", "addcmul", name), tensors, others, [alpha] * len(others))
 
 
 def interpolate(steps, name, tensors, ends, weight):
@@ -96,39 +93,50 @@ def raise_to_powers(steps, name, base, exponents):
     return steps.call(name, [steps.find_number(base, exponents)] * len(exponents), exponents)
 
 
+class Way:
+    """How a function is taken apart, and where its number is: among the arguments or under a keyword."""
+
+    def __init__(self, write, place, keyword):
+        self.write, self.place, self.keyword = write, place, keyword
+
+    def has_tensor(self, args, kwargs):
+        number = args[self.place] if self.place < len(args) else kwargs.get(self.keyword)
+        return isinstance(number, torch.Tensor)
+
+
 @functools.cache
-def make_parts():
-    """Make the table: function -> what writes its parts, and its name."""
-    ways = {
-        "addcmul": (add_product, add_products),
-        "addcdiv": (add_quotient, add_quotients),
-        "add": (add_scaled, add_all_scaled),
-        "sub": (add_scaled, add_all_scaled),
-        "lerp": (None, interpolate),
-        "pow": (None, raise_to_powers),
+def make_ways():
+    """Make the table: function -> its name and Way."""
+    of_tensor = {
+        "addcmul": Way(add_product, 3, "value"),
+        "addcdiv": Way(add_quotient, 3, "value"),
+        "add": Way(add_scaled, 2, "alpha"),
+        "sub": Way(add_scaled, 2, "alpha"),
     }
-    table = {}
-    for name, (of_tensor, of_list) in ways.items():
-        spaces = [(torch, name, of_tensor), (torch.Tensor, name, of_tensor), (torch.Tensor, f"{name}_", of_tensor)]
-        spaces += [(torch, f"_foreach_{name}", of_list), (torch, f"_foreach_{name}_", of_list)]
-        table |= {getattr(space, name): (way, name) for space, name, way in spaces if way is not None}
-    return table
+    of_list = {
+        "addcmul": Way(add_products, 3, "scalars"),
+        "addcdiv": Way(add_quotients, 3, "scalars"),
+        "add": Way(add_all_scaled, 2, "alpha"),
+        "sub": Way(add_all_scaled, 2, "alpha"),
+        "lerp": Way(interpolate, 2, "weight"),
+        "pow": Way(raise_to_powers, 0, "self"),
+    }
+    spaces = [(torch, "{}", of_tensor), (torch.Tensor, "{}", of_tensor), (torch.Tensor, "{}_", of_tensor)]
+    spaces += [(torch, "_foreach_{}", of_list), (torch, "_foreach_{}_", of_list)]
+    rows = [(space, form.format(name), way) for space, form, ways in spaces for name, way in ways.items()]
+    return {getattr(space, name): (name, way) for space, name, way in rows if hasattr(space, name)}
 
 
-def has_parts(func):
-    return func in make_parts()
-
-
-def has_tensor_as_number(func, kwargs):
-    """Tell in advance that a call will fail, where a keyword tells it; all else is found out by trying."""
-    value = kwargs.get("value", kwargs.get("alpha"))
-    return isinstance(value, torch.Tensor) and has_parts(func)
+def needs_parts(func, args, kwargs):
+    """Tell whether torch would ask a tensor for its value."""
+    way = make_ways().get(func)
+    return way is not None and way[1].has_tensor(args, kwargs)
 
 
 def record_parts(tracer, func, args, kwargs):
-    """Write a call that needs the value of a tensor."""
-    way, name = make_parts()[func]
+    """Write such a call."""
+    name, way = make_ways()[func]
     try:
-        return way(Steps(tracer), name, *args, **kwargs)
-    except TypeError as error:  # other arguments than those that are known here
+        return way.write(Steps(tracer), name, *args, **kwargs)
+    except (TypeError, ValueError) as error:  # other arguments than those that are known here, unequal lengths
         raise Unsupported(f"{name} with a tensor in the place of a number: {error}") from None
