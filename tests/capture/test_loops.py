@@ -60,8 +60,8 @@ def steps_as_tensors():
         yield
 
 
-# The graphs of a whole run, and the steps after which there are no new ones. The first step makes the state: it breaks at
-# each `state[p]`, behind which the parameters have four shapes.
+# The graphs of a whole run, and the steps after which there are no new ones. The first step makes the state: it breaks
+# at each `state[p]`, behind which the parameters have four shapes.
 TRAINING = {
     "sgd": (torch.optim.SGD, contextlib.nullcontext, 2, 1),
     "momentum": (functools.partial(torch.optim.SGD, momentum=0.9), contextlib.nullcontext, 3, 2),
