@@ -20,7 +20,7 @@ from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
-from alternator.substitutes import call_tracer, substitute
+from alternator.substitutes import Span, call_tracer, substitute
 from alternator.torch_leaves import make_leaf_rules
 from alternator.untraceable import find_untraceable
 
@@ -47,6 +47,7 @@ def prepare():
     for function, rule in make_leaf_rules().items():
         if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it
             substitute(function, call_tracer(function, rule))
+    substitute(torch.autograd.profiler.record_function, Span)
     logs.start()
     progress.start()
 

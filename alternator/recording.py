@@ -367,7 +367,9 @@ class Tracer:
         return len(self.outputs) - 1
 
     def has_operations(self):
-        return bool(self.writer.calls or self.flags or self.leave_states()) or not self.around.is_idle()
+        """Tell whether there is anything to run. Grad mode is set by the core as well."""
+        computes = any(call.target is not torch._C._set_grad_enabled for call in self.writer.calls)
+        return computes or bool(self.flags or self.leave_states()) or not self.around.is_idle()
 
     def end(self, finished):
         """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""

@@ -49,3 +49,24 @@ def call_now(fn):
 
     # Not `fn` itself, which may be called in graphs as well.
     return call_tracer(functools.wraps(fn)(lambda *args, **kwargs: fn(*args, **kwargs)), compute)
+
+
+class Span:
+    """What torch.profiler.record_function comes to: a graph has no place for it, as with TorchDynamo."""
+
+    def __init__(self, name, args=None):
+        self.name = name
+        self.args = args
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return None
+
+    def __call__(self, fn):
+        @functools.wraps(fn)
+        def call(*args, **kwargs):
+            return fn(*args, **kwargs)
+
+        return call

@@ -16,6 +16,7 @@ from alternator import _capture
 from alternator.purity import find_torch_functions
 from alternator.torch_errors import Unsupported
 from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requiring
+from alternator.torch_numbers import needs_parts, record_parts
 from alternator.untraceable import record_undifferentiated
 
 # What a tensor's metadata tell.
@@ -115,6 +116,8 @@ def record_call(tracer, func, args, kwargs):
         return record_out(tracer, func, args, kwargs)
     if kwargs.get("requires_grad"):
         return make_requiring(tracer, func, args, kwargs)
+    if needs_parts(func, args, kwargs):
+        return record_parts(tracer, func, args, kwargs)
     return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
 
 

@@ -39,6 +39,14 @@ bool has_special_keyword(PyObject* kwargs) {
       return true;
     }
   }
+  // A tensor in the place of a number: torch would ask for its value (alternator/torch_numbers.py).
+  static PyObject* const numbers[] = {PyUnicode_InternFromString("value"), PyUnicode_InternFromString("alpha")};
+  for (PyObject* name : numbers) {
+    PyObject* number = kwargs != nullptr ? PyDict_GetItemWithError(kwargs, name) : nullptr;
+    if (number != nullptr && source::is_tensor(number)) {
+      return true;
+    }
+  }
   return false;
 }
 

@@ -85,7 +85,9 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  if (!PyList_Check(container) && !PyTuple_Check(container)) {
+  // Each item of a dict from outside that is found by a tensor has its own guard: it does not matter which keys are the same.
+  bool by_tensor = node >= 0 && PyDict_Check(container) && source::is_tensor(key) && holder_of(container) == container;
+  if (!PyList_Check(container) && !PyTuple_Check(container) && !by_tensor) {
     record_key(key);
   }
   if (node < 0) {

@@ -60,14 +60,14 @@ def steps_as_tensors():
         yield
 
 
-# The graphs of a whole run, and the steps after which there are no new ones. Adam's `state[p]` and its step numbers are
-# breaks, behind which the parameters have four shapes; its first step makes the state.
+# The graphs of a whole run, and the steps after which there are no new ones. The first step makes the state: it breaks
+# at each `state[p]`, behind which the parameters have four shapes.
 TRAINING = {
-    "sgd": (torch.optim.SGD, contextlib.nullcontext, 3, 1),
-    "momentum": (functools.partial(torch.optim.SGD, momentum=0.9), contextlib.nullcontext, 4, 2),
-    "adam": (torch.optim.Adam, steps_as_tensors, 9, 2),
-    "adamw": (torch.optim.AdamW, steps_as_tensors, 9, 2),
-    "rmsprop": (torch.optim.RMSprop, contextlib.nullcontext, 7, 2),
+    "sgd": (torch.optim.SGD, contextlib.nullcontext, 2, 1),
+    "momentum": (functools.partial(torch.optim.SGD, momentum=0.9), contextlib.nullcontext, 3, 2),
+    "adam": (torch.optim.Adam, steps_as_tensors, 6, 2),
+    "adamw": (torch.optim.AdamW, steps_as_tensors, 6, 2),
+    "rmsprop": (torch.optim.RMSprop, contextlib.nullcontext, 6, 2),
 }
 
 
