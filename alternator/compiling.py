@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from alternator import _capture, events, logs, progress, stand_ins
+from alternator import _capture, events, logs, progress, stand_ins, torch_stand_ins
 from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
@@ -43,6 +43,7 @@ def prepare():
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, *find_known_code())
+    torch_stand_ins.allow_calls()
     events.tell_interest()
     for function, rule in make_leaf_rules().items():
         if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it

@@ -86,6 +86,8 @@ class GraphWriter:
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
         self.frames = ()  # the frames themselves, if somebody listens to events
+        self.bodies = {}  # name -> the module of a graph inside this one (bodies.py)
+        self.body_sites = []  # (node, site) of their calls
         self.closed = None  # why there can be no further call
         self.origins = []  # for each number of frames: their text, and the modules that they are calls of
 
@@ -164,14 +166,17 @@ class GraphWriter:
         output = self.make_node("output", "output", (tuple(outputs),), {})
         self.nodes.link([*self.placeholders, *self.leaves, *self.calls, output])
         self.remove_idle_nodes()
-        module = _LazyGraphModule(torch.nn.Module(), self.graph, "GraphModule")
+        root = torch.nn.Module()
+        for name, body in self.bodies.items():
+            setattr(root, name, body)
+        module = _LazyGraphModule(root, self.graph, "GraphModule")
         module.meta["dynamo_compile_id"] = CompileId(frame_id=next(graph_numbers), frame_compile_id=0)
         module.meta["dynamo_flat_name_to_original_fqn"] = {}
         module._param_name_to_source = {}
         return module
 
     def write_origins(self):
-        for node, (site, name) in zip(self.calls, self.sites, strict=True):
+        for node, (site, name) in itertools.chain(zip(self.calls, self.sites, strict=True), self.body_sites):
             text, modules = self.origins[site]
             meta = node.meta
             function = node.target

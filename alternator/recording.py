@@ -222,6 +222,14 @@ class Tracer:
     def is_from_outside(self, tensor):
         return self.find(tensor).real is not None
 
+    @staticmethod
+    def node_behind(known):
+        return node_behind(known)
+
+    @staticmethod
+    def fake_behind(known):
+        return fake_behind(known)
+
     # ---- Memory ----------------------------------------------------------------------------------------------------
 
     def list_sharing(self, fake):
@@ -274,15 +282,18 @@ class Tracer:
             self.name_nodes(names)
         return self.write_with(site, kind, target, args, kwargs, result)
 
-    def write_nodes(self, kind, target, args):
+    def write_nodes(self, kind, target, args, kwargs=None):
         """Write a call that the program did not make."""
-        return self.writer.add_call(kind, target, args, {}, describe_call(None)[1])
+        return self.writer.add_call(kind, target, args, kwargs or {}, describe_call(None)[1])
 
     def write_with(self, site, kind, target, args, kwargs, result):
         args = map_tensors(args, self.node_of, self.known, NODE)
         if kwargs:
             kwargs = map_tensors(kwargs, self.node_of, self.known, NODE)
-        node = self.writer.add_call(kind, target, args, kwargs, site)
+        return self.adopt_all(result, self.writer.add_call(kind, target, args, kwargs, site), site)
+
+    def adopt_all(self, result, node, site):
+        """Take what a call gave."""
         if isinstance(result, torch.Tensor):
             return self.adopt(result, node)
         return self.adopt_items(result, node, site)

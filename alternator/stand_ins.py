@@ -355,4 +355,6 @@ STAND_INS = {
 
 
 def make_table():
-    return {**STAND_INS, "always": STAND_INS["always"] | make_operators()}
+    from alternator.torch_stand_ins import TORCH_STAND_INS
+
+    return {**STAND_INS, "always": STAND_INS["always"] | make_operators() | TORCH_STAND_INS}

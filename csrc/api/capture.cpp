@@ -327,6 +327,15 @@ PyObject* purity_of(PyObject*, PyObject* callable) {
   return Py_NewRef(record::purity_of(callable) ? Py_True : Py_None);
 }
 
+// count_writes(): a number that grows with what this thread's trace changes.
+PyObject* count_writes(PyObject*, PyObject*) {
+  record::Session* session = record::Session::current();
+  return PyLong_FromSize_t(session != nullptr ? session->recorder().count_writes() : 0);
+}
+
+// count_draws(): how often fakes drew random numbers.
+PyObject* count_draws(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(tensor::count_draws()); }
+
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
 // set_fault(at, error or None, begins or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
@@ -404,6 +413,8 @@ PyMethodDef methods[] = {
     {"set_fault", set_fault, METH_VARARGS, nullptr},
     {"take_fault", take_fault, METH_NOARGS, nullptr},
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
+    {"count_writes", count_writes, METH_NOARGS, nullptr},
+    {"count_draws", count_draws, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef definition = {

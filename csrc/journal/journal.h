@@ -54,6 +54,9 @@ class Journal {
   // The object that holds the original contents of a noted container; null if it is not noted.
   PyObject* original(PyObject* owner) const;
 
+  // How much was noted.
+  size_t count() const { return places_.size() + bodies_.size() + advances_.size(); }
+
   const std::vector<Place>& places() const { return places_; }
   const std::vector<Body>& bodies() const { return bodies_; }
   // What is there now, borrowed; null if absent.

@@ -102,6 +102,8 @@ class Recorder : public interp::Observer {
 
   ReadGraph& graph() { return graph_; }
   journal::Journal& journal() { return journal_; }
+  // It grows whenever something from outside is changed.
+  size_t count_writes() const { return writes_ + journal_.count(); }
   // A function that the trace made: any other is from outside.
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.count(function) != 0; }
   // Drops the generators that the trace made, as if their bodies had ended: closing one later would run its `finally`.
@@ -309,6 +311,7 @@ class Recorder : public interp::Observer {
   interp::Position position_{};
   ReadGraph graph_;
   journal::Journal journal_;
+  size_t writes_ = 0;
   std::unordered_map<PyTypeObject*, std::vector<int>> compared_;  // nodes by class
   std::unordered_map<PyObject*, PyObject*> instance_dicts_;       // __dict__ that was read: whose it is
   Ref<> result_;

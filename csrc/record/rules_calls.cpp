@@ -452,6 +452,9 @@ bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_
   PyErr_Clear();
   bool put = static_cast<bool>(other);
   if (put) {
+    if (Py_IS_TYPE(*callable, &PyMethod_Type)) {
+      record_method_parts(*callable);
+    }
     Py_SETREF(*callable, other.release());
   }
   return put;

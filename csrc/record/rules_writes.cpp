@@ -41,6 +41,7 @@ void Recorder::note_class_value(PyTypeObject* type, PyObject* name, PyObject* va
 
 void Recorder::record_write(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset) {
   int node = graph_.node_of(owner);
+  writes_ += node >= 0;
   if (node < 0 || journal_.is_noted(owner, key)) {
     return;  // fresh, or noted
   }
@@ -150,6 +151,7 @@ void Recorder::record_container_write(PyObject* container, Reach reach, PyObject
     }
     return;  // fresh
   }
+  ++writes_;
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }

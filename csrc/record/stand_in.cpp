@@ -1,6 +1,7 @@
 #include "record/stand_in.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "record/purity.h"
 
@@ -23,7 +24,7 @@ struct StandIn {
   PyObject* function;
 };
 std::unordered_map<const void*, StandIn> table;
-PyObject* own_globals = nullptr;
+std::unordered_set<PyObject*> own_globals;
 
 PyObject* relay(PyObject* target, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return PyObject_Vectorcall(target, args, count, names);
@@ -76,7 +77,7 @@ bool fill_stand_ins(PyObject* rows) {
     while (PyDict_Next(pairs, &position, &callable, &function)) {
       Py_INCREF(callable);  // lives as long as the table: its address is the key
       table.insert_or_assign(key_of(callable), StandIn{static_cast<When>(i), Py_NewRef(function)});
-      own_globals = reinterpret_cast<PyFunctionObject*>(function)->func_globals;
+      own_globals.insert(reinterpret_cast<PyFunctionObject*>(function)->func_globals);
     }
   }
   return true;
@@ -84,8 +85,12 @@ bool fill_stand_ins(PyObject* rows) {
 
 Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
                    PyObject* caller) {
-  auto found = table.find(key_of(callable));
   Ref<> self;
+  if (Py_IS_TYPE(callable, &PyMethod_Type) && PyFunction_Check(PyMethod_GET_FUNCTION(callable))) {
+    self = share(PyMethod_GET_SELF(callable));
+    callable = PyMethod_GET_FUNCTION(callable);
+  }
+  auto found = table.find(key_of(callable));
   if (found == table.end() || found->second.when == When::Instance) {
     found = table.find(Py_TYPE(callable));
     if (found == table.end() || found->second.when != When::Instance) {
@@ -107,6 +112,6 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   return target ? steal(PyCFunction_New(&relay_method, target.get())) : nullptr;
 }
 
-bool is_stand_in(PyObject* globals) { return globals == own_globals; }
+bool is_stand_in(PyObject* globals) { return own_globals.count(globals) != 0; }
 
 }  // namespace alternator::record

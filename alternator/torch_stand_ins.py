@@ -1,0 +1,110 @@
+"""Stand-ins (stand_ins.py) for functions of torch's in Python that call functions of the program.
+
+What they call is traced as a body (bodies.py).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import FunctionCtx, _SingleLevelFunction
+from torch.utils.checkpoint import checkpoint, noop_context_fn
+
+from alternator import _capture
+from alternator.bodies import make_body_rules
+from alternator.substitutes import call_tracer
+
+
+def make_call(rule):
+    def name(*args):
+        raise AssertionError("it is the tracer's")
+
+    return call_tracer(name, rule)
+
+
+calls = {name: make_call(rule) for name, rule in make_body_rules().items()}
+open_body, refuse, end_checkpoint = calls["open_body"], calls["refuse"], calls["end_checkpoint"]
+list_needs, bind_arguments = calls["list_needs"], calls["bind_arguments"]
+begin_forward, begin_backward, end_function = (
+    *(calls["begin_forward"], calls["begin_backward"]),
+    calls["end_function"],
+)
+no_setup = _SingleLevelFunction.setup_context
+
+
+def run_checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=noop_context_fn,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    preserve_rng_state=True,
+    **kwargs,
+):
+    if use_reentrant is not False or context_fn is not noop_context_fn or debug or not preserve_rng_state:
+        refuse("torch.utils.checkpoint with other settings than use_reentrant=False")
+    body = open_body()
+    return end_checkpoint(body, function(*args, **kwargs))
+
+
+class Context(FunctionCtx):
+    """What the functions of a torch.autograd.Function get as `ctx`."""
+
+    def __init__(self, needs_input_grad):
+        self.needs_input_grad = needs_input_grad
+        self.to_save = ()
+        self.non_differentiable = ()
+        self.dirty_tensors = ()
+        self.materialize_grads = True
+
+    @property
+    def saved_tensors(self):
+        return self.to_save
+
+
+def apply(cls, *args, **kwargs):
+    separate = cls.setup_context is not no_setup
+    if kwargs or separate:
+        args = bind_arguments(cls.forward, separate, args, kwargs)
+    needs, differentiated = list_needs(args)
+    ctx = Context(needs)
+    if not differentiated:
+        with torch.no_grad():
+            return run_forward(cls, ctx, args, separate)
+    forward = begin_forward()
+    outputs = run_forward(cls, ctx, args, separate)
+    if ctx.dirty_tensors or not ctx.materialize_grads:
+        refuse("a torch.autograd.Function that changes its inputs, or takes None for gradients")
+    backward, gradients = begin_backward(forward, outputs)
+    found = cls.backward(ctx, *gradients)
+    return end_function(
+        forward, backward, args, outputs, gradients, found, ctx.to_save or (), ctx.non_differentiable or ()
+    )
+
+
+def run_forward(cls, ctx, args, separate):
+    outputs = cls.forward(*args) if separate else cls.forward(ctx, *args)
+    if separate:
+        cls.setup_context(ctx, args, outputs)
+    if isinstance(outputs, tuple):
+        return tuple([make_own(output, args) for output in outputs])
+    return make_own(outputs, args)
+
+
+def make_own(output, args):
+    """An output that is an input becomes a tensor of its own."""
+    if isinstance(output, torch.Tensor):
+        for arg in args:
+            if output is arg:
+                return output.view_as(output)
+    return output
+
+
+TORCH_STAND_INS = {checkpoint: run_checkpoint, torch.autograd.Function.apply.__func__: apply}
+
+
+def allow_calls():
+    """Let traces call the functions above that are the tracer's."""
+    for call in calls.values():
+        _capture.add_purity("torch", call)

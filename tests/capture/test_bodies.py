@@ -1,0 +1,385 @@
+"""Functions that torch calls back: torch.autograd.Function and torch.utils.checkpoint are graphs inside the graph."""
+
+import pytest
+import torch
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
+
+import alternator
+from alternator.compiling import find_backend
+
+pytestmark = pytest.mark.capture
+
+SCALE = 3.0
+SEEN = []
+LINEAR = torch.nn.Linear(4, 4)
+BLOCK = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), torch.nn.ReLU())
+NORM = torch.nn.BatchNorm1d(4)
+
+
+class Plain(torch.autograd.Function):
+    """With a gradient that is none of its own: nobody else would come up with it."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        y = x.exp()
+        ctx.save_for_backward(x, y)
+        ctx.factor = factor
+        return y * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y = ctx.saved_tensors
+        assert ctx.needs_input_grad[0]
+        return grad * y * ctx.factor * 2 + x, None
+
+
+class WithSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(x, y, factor=2):
+        return x * y * factor, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, y, ctx.factor = inputs
+        ctx.save_for_backward(x, y, output[1])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, first, second):
+        x, y, total = ctx.saved_tensors
+        return first * y * ctx.factor + second, first * x * total, None
+
+
+class ReadsGlobals(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * LINEAR.weight.sum()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * SCALE + LINEAR.bias.sum()
+
+
+class GivesManyThings(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        positive = x > 0
+        ctx.mark_non_differentiable(positive)
+        return 5, x * 2, None, positive, x
+
+    @staticmethod
+    def backward(ctx, number, grad, nothing, _, identity):
+        assert number is None and nothing is None
+        return grad * 3 + identity
+
+
+class Counts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        SEEN.append("forward")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 5
+
+
+class WritesInBackward(Counts):
+    @staticmethod
+    def backward(ctx, grad):
+        SEEN.append("backward")
+        return grad * 5
+
+
+class Prints(Counts):
+    @staticmethod
+    def forward(ctx, x):
+        print("forward")
+        return x * 2
+
+
+class TakesNone(Counts):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, first, second):
+        return first * 7 if second is None else second
+
+
+class Mutates(Counts):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+
+def block(x):
+    return BLOCK(x).tanh()
+
+
+def plain(x):
+    return Plain.apply(x.sin(), 3.0).cos()
+
+
+def plain_twice(x):
+    y = x.sin()
+    return Plain.apply(Plain.apply(y, 2), 3.0) + y
+
+
+def bound_elsewhere(x):
+    function = Plain.apply
+    return function(x, factor=2.0) * 2
+
+
+def same_argument_twice(x):
+    a, b = WithSetup.apply(x, x)
+    return a * b
+
+
+def with_setup(x):
+    a, b = WithSetup.apply(x.sin(), x, factor=4)
+    return a.cos() * b
+
+
+def reads_globals(x):
+    return ReadsGlobals.apply(x.sin()) * 2
+
+
+def gives_many_things(x):
+    number, y, nothing, positive, same = GivesManyThings.apply(x.sin())
+    assert nothing is None
+    return y * number + same * positive
+
+
+def without_gradient(x):
+    return Plain.apply(x.detach(), 3.0) + x
+
+
+def without_grad_mode(x):
+    with torch.no_grad():
+        y = Plain.apply(x, 3.0)
+    return y + x
+
+
+def counts(x):
+    return Counts.apply(x.sin()) * 2
+
+
+def checkpointed(x):
+    return checkpoint(block, x * 2, use_reentrant=False) * 3
+
+
+def checkpointed_partly(x):
+    def function(a, *, more):
+        b = (a @ more).relu()
+        return {"b": b, "c": [b.sin(), a]}
+
+    y = x.cos()
+    found = checkpoint(function, y, more=LINEAR.weight, use_reentrant=False)
+    assert found["c"][1] is y
+    return found["b"] + found["c"][0] * found["c"][1]
+
+
+def nested_checkpoints(x):
+    def outer(a):
+        return checkpoint(lambda b: LINEAR(b).sin(), a.exp(), use_reentrant=False).cos()
+
+    return checkpoint(outer, x, use_reentrant=False) * 2
+
+
+def function_in_checkpoint(x):
+    return checkpoint(plain, x, use_reentrant=False) * 2
+
+
+def checkpoint_without_gradient(x):
+    return checkpoint(torch.sin, x.detach(), use_reentrant=False) + x
+
+
+PROGRAMS = [
+    *(plain, plain_twice, bound_elsewhere, same_argument_twice, with_setup, reads_globals, gives_many_things),
+    *(without_gradient, without_grad_mode, counts, checkpointed, checkpointed_partly, nested_checkpoints),
+    *(function_in_checkpoint, checkpoint_without_gradient),
+]
+
+
+def run(function, seed):
+    """Run forward and backward; give all that can be seen of it."""
+    LINEAR.zero_grad()
+    BLOCK.zero_grad()
+    NORM.zero_grad()
+    NORM.reset_running_stats()
+    SEEN.clear()
+    torch.manual_seed(seed)
+    x = torch.randn(3, 4, requires_grad=True)
+    result = function(x)
+    result.sum().backward()
+    tensors = [
+        result.detach(),
+        x.grad,
+        *(p.grad for p in (*LINEAR.parameters(), *BLOCK.parameters(), *NORM.parameters())),
+    ]
+    return [None if each is None else each.clone() for each in (*tensors, *NORM.buffers())], list(SEEN)
+
+
+def check_alike(function, compiled, exact):
+    for seed in range(3):
+        (expected, seen), (found, seen_there) = run(function, seed), run(compiled, seed)
+        assert seen == seen_there
+        for ours, eagers in zip(found, expected, strict=True):
+            if eagers is None or exact:
+                assert (ours is None and eagers is None) or torch.equal(ours, eagers)
+            else:
+                torch.testing.assert_close(ours, eagers)
+
+
+def compile_counted(function, backend, **options):
+    graphs = []
+
+    def compile(module, examples):
+        graphs.append(module)
+        return find_backend(backend)(module, examples)
+
+    return alternator.compile(function, backend=compile, **options), graphs
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+def test_it_is_one_graph_with_eagers_gradients(function, backend):
+    compiled, graphs = compile_counted(function, backend, fullgraph=True)
+    check_alike(function, compiled, backend == "eager")
+    assert len(graphs) == 1
+    graphs[0].graph.lint()
+
+
+def takes_none(x):
+    return TakesNone.apply(x)[0] * 2
+
+
+def checkpoints_reentrantly(x):
+    return checkpoint(torch.sin, x * 2, use_reentrant=True) * 3
+
+
+def prints(x):
+    return Prints.apply(x.sin()) * 2
+
+
+def writes_in_backward(x):
+    return WritesInBackward.apply(x.sin()) * 2
+
+
+def mutates(x):
+    return Mutates.apply(x.sin()) * 2
+
+
+def writes_in_checkpoint(x):
+    def function(a):
+        SEEN.append("checkpoint")
+        return a.sin()
+
+    return checkpoint(function, x * 2, use_reentrant=False) * 3
+
+
+def changes_tensors_in_checkpoint(x):
+    return checkpoint(NORM, x * 2, use_reentrant=False) * 3
+
+
+def changes_an_argument(x):
+    log = []
+    y = ChangesArgument.apply(x, log) * 2
+    SEEN.append(len(log))
+    return y
+
+
+class ChangesArgument(Counts):
+    @staticmethod
+    def forward(ctx, x, log):
+        ctx.log = log
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.log.append(1)
+        return grad * 5, None
+
+
+FOR_REAL = [
+    *(takes_none, checkpoints_reentrantly, prints, writes_in_backward, mutates, writes_in_checkpoint),
+    *(changes_tensors_in_checkpoint, changes_an_argument),
+]
+
+
+@pytest.mark.parametrize(
+    "function",
+    FOR_REAL,
+    ids=lambda function: function.__name__,
+)
+def test_what_is_no_body_runs_for_real(function):
+    compiled, graphs = compile_counted(function, "eager")
+    check_alike(function, compiled, True)
+    assert len(graphs) >= 1
+    with pytest.raises(alternator.Unsupported):
+        alternator.compile(function, backend="eager", fullgraph=True)(torch.ones(3, 4, requires_grad=True))
+
+
+def test_what_the_backward_function_reads_is_guarded(monkeypatch):
+    compiled, graphs = compile_counted(reads_globals, "aot_eager")
+    check_alike(reads_globals, compiled, False)
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    check_alike(reads_globals, compiled, False)
+    assert len(graphs) == 2
+
+
+def test_a_tensor_that_leaves_a_body_by_another_way_is_made_for_real():
+    kept = []
+
+    def function(x):
+        def inner(a):
+            kept.append(a.sin())
+            return kept[-1] * 2
+
+        kept.clear()
+        y = checkpoint(inner, x, use_reentrant=False)
+        return y + kept[0]
+
+    compiled, _ = compile_counted(function, "eager")
+    check_alike(function, compiled, True)
+
+
+calls = []
+
+
+@torch.library.custom_op("alternator_tests::count_call", mutates_args=())
+def count_call(x: torch.Tensor) -> torch.Tensor:
+    calls.append(x)
+    return x * 2
+
+
+count_call.register_fake(torch.empty_like)
+count_call.register_autograd(lambda ctx, grad: grad * 2)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_checkpoint_computes_again(backend):
+    def function(x):
+        return checkpoint(lambda a: torch.ops.alternator_tests.count_call(a.sin()).exp().sin(), x, use_reentrant=False)
+
+    compiled, _ = compile_counted(function, backend, fullgraph=True)
+    result = compiled(torch.ones(3, requires_grad=True))
+    calls.clear()
+    result = compiled(torch.ones(3, requires_grad=True))
+    assert len(calls) == 1
+    result.sum().backward()
+    assert len(calls) == 2
+
+
+def test_the_classes_name_and_stack_traces_are_told():
+    compiled, graphs = compile_counted(plain, "eager")
+    compiled(torch.ones(3, 4, requires_grad=True))
+    (graph,) = graphs
+    assert sorted(name for name, _ in graph.named_children()) == ["bwd_body_0", "fwd_body_0"]
+    (exp,) = graph.fwd_body_0.graph.find_nodes(op="call_method", target="exp")
+    assert "y = x.exp()" in exp.meta["stack_trace"]
