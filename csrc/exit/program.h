@@ -31,10 +31,11 @@ enum class StepKind : uint8_t {
   TypedTuple,  // a subclass of tuple: the value of step `index`
   FrozenSet,
   Slice,
-  Method,   // function and self
-  Builtin,  // a builtin method: the object is one like it without self, parts[0] is self
-  View,     // of a dict
-  Call,     // the value of step `index`, called with the parts: an iterator, a partial
+  Arithmetic,  // of two numbers; `number` is the operand of BINARY_OP
+  Method,      // function and self
+  Builtin,     // a builtin method: the object is one like it without self, parts[0] is self
+  View,        // of a dict
+  Call,        // the value of step `index`, called with the parts: an iterator, a partial
   Traceback,
   // Made empty.
   NewList,
@@ -113,6 +114,12 @@ struct ExitProgram {
   int handled = -1;
   Py_ssize_t outputs = 0;  // how many the graph has to give, at least
   size_t kept_frames = 0;  // the outermost ones are those that the region began in
+};
+
+// A number that is another one at each call: how it is computed from two others, by an operand of BINARY_OP.
+struct Arithmetic {
+  int operation;
+  PyObject *left, *right;
 };
 
 // Numbers the nodes that the program refers to anew, from 0; returns them, in the order of their new numbers. Counts the

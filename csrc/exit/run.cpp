@@ -54,6 +54,7 @@ class Runner {
   }
 
   Ref<> make(const Step& step) const;
+  static Ref<> compute(Py_ssize_t operation, PyObject* left, PyObject* right);
   Ref<> make_generator(const Step& step) const;
   bool fill(const Step& step);
   bool fill_table(const Step& step, PyObject* target);
@@ -98,6 +99,7 @@ Ref<> Runner::make(const Step& step) const {
       return items ? steal(PyFrozenSet_New(items.get())) : nullptr;
     }
     case StepKind::Slice: return steal(PySlice_New(part(step, 0), part(step, 1), part(step, 2)));
+    case StepKind::Arithmetic: return compute(step.number, part(step, 0), part(step, 1));
     case StepKind::Method: return steal(PyMethod_New(part(step, 0), part(step, 1)));
     case StepKind::Builtin: {
       auto* like = reinterpret_cast<PyCFunctionObject*>(step.object.get());
@@ -127,6 +129,15 @@ Ref<> Runner::make(const Step& step) const {
   }
   PyErr_SetString(PyExc_SystemError, "alternator: an unknown step");
   return nullptr;
+}
+
+Ref<> Runner::compute(Py_ssize_t operation, PyObject* left, PyObject* right) {
+  switch (operation >= NB_INPLACE_ADD ? operation - NB_INPLACE_ADD : operation) {
+    case NB_ADD: return steal(PyNumber_Add(left, right));
+    case NB_SUBTRACT: return steal(PyNumber_Subtract(left, right));
+    case NB_MULTIPLY: return steal(PyNumber_Multiply(left, right));
+    default: PyErr_SetString(PyExc_SystemError, "alternator: an unknown operation"); return nullptr;
+  }
 }
 
 Ref<> Runner::make_generator(const Step& step) const {

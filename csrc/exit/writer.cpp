@@ -158,6 +158,12 @@ int ExitWriter::add(PyObject* value) {
   if (auto found = made_.find(value); found != made_.end()) {
     return found->second;
   }
+  if (std::optional<Arithmetic> arithmetic = around_.arithmetic_of(value)) {
+    Step step{StepKind::Arithmetic};
+    step.number = arithmetic->operation;
+    bool done = add_part(&step, arithmetic->left) && add_part(&step, arithmetic->right);
+    return done ? emit(value, std::move(step)) : -1;
+  }
   if (std::optional<Step> step = around_.outside(value)) {
     return emit(value, std::move(*step));
   }

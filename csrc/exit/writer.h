@@ -15,6 +15,8 @@ namespace alternator::exits {
 struct Surroundings {
   // How an object from outside is reached (a Node or Slot step); empty: the trace made it.
   std::function<std::optional<Step>(PyObject*)> outside;
+  // How a number is computed again; empty: it is not.
+  std::function<std::optional<Arithmetic>(PyObject*)> arithmetic_of;
   // The node of an object that is there for good: it is watched from now on.
   std::function<int(PyObject*)> watch;
   std::function<bool(PyObject*)> is_fresh_function;

@@ -1,5 +1,7 @@
 #include "record/read_graph.h"
 
+#include <algorithm>
+
 #include "py/fields.h"
 #include "py/members.h"
 #include "record/purity.h"
@@ -54,8 +56,10 @@ int ReadGraph::node_of(PyObject* object) const {
 }
 
 int ReadGraph::add_node(PyObject* object, std::string name) {
-  kept_.push_back(share(object));
-  nodes_.emplace(object, list_.nodes);
+  if (object != nullptr) {
+    kept_.push_back(share(object));
+    nodes_.emplace(object, list_.nodes);
+  }
   list_.names.push_back(std::move(name));
   return list_.nodes++;
 }
@@ -131,7 +135,8 @@ void ReadGraph::read_object(int parent, Kind kind, PyObject* key, Py_ssize_t ind
 void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
   std::optional<Guard> guard = begin_read(parent, kind, key, index);
   if (!guard) {
-    return;
+    auto number = numbers_.find(read_id(parent, kind, kind == Kind::Local ? nullptr : key, index));
+    return number != numbers_.end() ? read_value_of_number(number->second.node, value) : void();
   }
   Sort sort = value != nullptr ? source::sort_of(value) : Sort::Primitive;
   if (value == nullptr) {
@@ -147,6 +152,38 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
     return end_read_of_object(std::move(*guard), key, value);
   }
   list_.guards.push_back(std::move(*guard));
+}
+
+int ReadGraph::read_number(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
+  auto id = read_id(parent, kind, kind == Kind::Local ? nullptr : key, index);
+  std::optional<Guard> guard = begin_read(parent, kind, key, index);
+  if (!guard) {
+    auto found = numbers_.find(id);
+    return found != numbers_.end() ? found->second.node : -1;
+  }
+  guard->expect = Expect::NewNode;
+  guard->type = guard::TypePin::to(Py_TYPE(value));
+  guard->child = add_node(nullptr, name_of_read(parent, kind, key, index));
+  numbers_.emplace(id, Number{guard->child, list_.guards.size()});
+  list_.guards.push_back(std::move(*guard));
+  return list_.guards.back().child;
+}
+
+void ReadGraph::read_value_of_number(int node, PyObject* value) {
+  auto found = std::find_if(numbers_.begin(), numbers_.end(), [&](const auto& row) { return row.second.node == node; });
+  if (std::exchange(found->second.has_value, true)) {
+    return;
+  }
+  const Guard& by_type = list_.guards[found->second.guard];
+  Guard guard{by_type.kind};
+  guard.parent = by_type.parent;
+  guard.index = by_type.index;
+  if (PyObject* key = by_type.key.get()) {
+    guard.key = source::Pin::to(key);
+  }
+  guard.expect = Expect::Value;
+  guard.value = share(value);
+  list_.guards.push_back(std::move(guard));
 }
 
 void ReadGraph::read_presence(int parent, Kind kind, PyObject* key, Py_ssize_t index, bool present) {

@@ -35,6 +35,10 @@ class ReadGraph {
   bool was_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const {
     return seen_.count(read_id(parent, kind, key, index)) != 0;
   }
+  // A number whose value does not matter yet: its type does. The node that has it, which no object is known by; -1 if its
+  // value was read before.
+  int read_number(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
+  void read_value_of_number(int node, PyObject* value);
   // Only whether it is there at all.
   void read_presence(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, bool present);
   // As read(), of an object that gets a node in any case.
@@ -69,12 +73,13 @@ class ReadGraph {
   }
   guard::GuardList take() { return std::move(list_); }
 
+  std::string name_of_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const;
+
  private:
   static std::pair<uint64_t, uint64_t> read_id(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   // False if this very read was made before.
   bool is_new(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   int add_node(PyObject* object, std::string name);
-  std::string name_of_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const;
   std::optional<guard::Guard> begin_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   void end_read_of_object(guard::Guard guard, PyObject* key, PyObject* value);
   guard::TypeContents contents_of(PyTypeObject* type);
@@ -91,6 +96,12 @@ class ReadGraph {
     }
   };
   std::unordered_set<std::pair<uint64_t, uint64_t>, SeenHash> seen_;
+  struct Number {
+    int node;
+    size_t guard;  // that fills the node
+    bool has_value = false;
+  };
+  std::unordered_map<std::pair<uint64_t, uint64_t>, Number, SeenHash> numbers_;
   std::vector<Ref<>> kept_;  // objects must not die, or their addresses mean nothing, while the trace lasts
 };
 

@@ -286,10 +286,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
   }
   made_function_ = false;
-  if (awaited_ && position.frame == awaiting_ && position.stack_top > py::stack_base(position.frame)) {
-    follow_item(&position.stack_top[-1], *awaited_);
-  }
-  awaited_.reset();
+  meet_awaited(position);
   position_ = position;
   place_.clear();
   trail_.reset();
@@ -519,6 +516,7 @@ void Recorder::record_with(PyTypeObject* type) {
 void Recorder::record(Op op, int oparg) {
   int deciding = count_deciding_operands(op);
   opaque_ = is_tensor_operation(position_.stack_top - deciding, deciding);
+  leaves_what_it_reads_ = op == Op::kLOAD_ATTR || op == Op::kLOAD_GLOBAL || op == Op::kLOAD_DEREF;
   switch (op) {
     case Op::kLOAD_FAST:
     case Op::kMAKE_CELL:  // an argument that becomes a cell: the cell itself is fresh

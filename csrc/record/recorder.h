@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,6 +46,10 @@ class Recorder : public interp::Observer {
       varying_[slot] = true;
     }
   }
+  // Places, by name, that held another number the last time: it is followed, not relied on, as long as that is possible.
+  void set_moving(const std::set<std::string>* places) { moving_ = places->empty() ? nullptr : places; }
+  // How a number was computed, if the exit has to do it again.
+  std::optional<exits::Arithmetic> arithmetic_of(PyObject* value) const;
   // Codes whose frames ask not to be captured (torch._dynamo.skip_frame): calls of them are breaks.
   void set_skipped(const std::unordered_set<const void*>* codes) { skipped_ = codes; }
   // A frame that asked for it, and was begun by the trace; null if none did.
@@ -167,10 +172,15 @@ class Recorder : public interp::Observer {
     Py_ssize_t ahead = 0;
     std::vector<Item> parts;
   };
+  // A number that is no other object, and where it comes from: an iterator, a place that is another one at each call, or an
+  // operation on such numbers.
   struct Followed {
-    int node;
-    Py_ssize_t ahead;
+    int node = -1;
+    Py_ssize_t ahead = -1;
     Ref<> kept;
+    int operation = -1;
+    Ref<> left, right;
+    bool is_item() const { return ahead >= 0; }
   };
   // `follows`: the item will be on top of the stack when the next instruction begins.
   void record_next(PyObject* iterator, bool follows);
@@ -179,6 +189,16 @@ class Recorder : public interp::Observer {
   void record_map_next(PyObject* iterator);
   bool record_zip_advance(PyObject* iterator, int node, Item* item);
   void follow_item(PyObject** value, const Item& item);
+  // Numbers: record/rules_numbers.cpp.
+  // Reads a number that varies from call to call by its type alone. False if it has to be read as anything else.
+  bool read_moving_number(int node, guard::Kind kind, PyObject* key, PyObject* value);
+  // `value`, or whatever number will be there, is on top of the stack when the next instruction begins.
+  void await(Followed followed, PyObject* value);
+  void meet_awaited(const interp::Position& position);
+  bool is_moving(PyObject* value) const;
+  // C code of this sort does not look at the value of a number that is followed.
+  bool is_type_enough(std::optional<Purity> purity, PyObject* value) const;
+  bool follow_arithmetic(int operation);
   bool follows_anything() const { return !start_->copies().empty() || !followed_.empty(); }
 
   // By family of instructions: record/rules_*.cpp.
@@ -301,10 +321,14 @@ class Recorder : public interp::Observer {
   std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave
   std::unordered_map<PyObject*, Followed> followed_;
   std::optional<Item> awaited_;
+  std::optional<Followed> awaited_number_;
+  PyObject* awaited_value_ = nullptr;
   py::Frame* awaiting_ = nullptr;
   std::vector<bool> read_slots_;
   std::vector<bool> written_slots_;
   std::vector<bool> varying_;
+  const std::set<std::string>* moving_ = nullptr;
+  bool leaves_what_it_reads_ = false;  // the instruction puts on the stack what it reads, and nothing else
   const std::unordered_set<const void*>* skipped_ = nullptr;
   Ref<PyCodeObject> asks_to_be_skipped_;
   std::optional<interp::StackState> stopped_;

@@ -136,10 +136,13 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     AbortReason reason = is_disabled(callable) ? AbortReason::DisabledCall : AbortReason::MustRun;
     return asks_to_skip(callable) ? record_skip_request() : abort(reason, quote_call(callable, arguments, count));
   }
-  for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
-    use_deep(arguments[i]);
-  }
   std::optional<Purity> purity = purity_of(callable);
+  bool for_torch = count > 0 && source::is_tensor(arguments[0]);
+  for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
+    if (for_torch || !is_type_enough(purity, arguments[i])) {
+      use_deep(arguments[i]);
+    }
+  }
   if (purity == Purity::Torch || purity == Purity::State) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }

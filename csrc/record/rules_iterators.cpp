@@ -191,7 +191,11 @@ void Recorder::follow_item(PyObject** value, const Item& item) {
     if (copy == nullptr) {
       return;
     }
-    followed_.emplace(copy, Followed{item.node, item.ahead, share(copy)});
+    Followed followed;
+    followed.node = item.node;
+    followed.ahead = item.ahead;
+    followed.kept = share(copy);
+    followed_.emplace(copy, std::move(followed));
     Py_SETREF(*value, copy);
     return;
   }

@@ -9,7 +9,13 @@ using py::Op;
 
 void Recorder::use(PyObject* value) {
   if (auto found = followed_.find(value); found != followed_.end()) {
-    return graph_.read(found->second.node, guard::Kind::IteratorItem, nullptr, found->second.ahead, value);
+    const Followed& followed = found->second;
+    if (followed.operation >= 0) {
+      use(followed.left.get());
+      return use(followed.right.get());
+    }
+    return followed.is_item() ? graph_.read(followed.node, guard::Kind::IteratorItem, nullptr, followed.ahead, value)
+                              : graph_.read_value_of_number(followed.node, value);
   }
   int slot = value != nullptr ? start_->slot_of_copy(value) : -1;
   if (slot < 0 || read_slots_[slot]) {
@@ -71,6 +77,9 @@ void Recorder::use_operands(Op op, int oparg) {
     if (depth_ > 1 && position_.frame == position_.entry) {
       use_deep(peek(1));  // C code gets it
     }
+    return;
+  }
+  if (op == Op::kBINARY_OP && follow_arithmetic(oparg)) {
     return;
   }
   int count = only_moves(op) ? 0 : count_touched(op, oparg);

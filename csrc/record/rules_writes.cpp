@@ -21,7 +21,7 @@ std::string of_type(PyObject* object) { return std::string("an object of type ")
 }  // namespace
 
 void Recorder::read_place(int node, Kind kind, PyObject* owner, PyObject* key, PyObject* value) {
-  if (!journal_.is_noted(owner, key)) {
+  if (!journal_.is_noted(owner, key) && !read_moving_number(node, kind, key, value)) {
     graph_.read(node, kind, key, 0, value);
   }
 }
@@ -202,10 +202,11 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
 
 std::optional<exits::Step> Recorder::outside(PyObject* object) {
   if (auto found = followed_.find(object); found != followed_.end()) {
-    exits::Step ahead{exits::StepKind::Ahead};
-    ahead.index = found->second.node;
-    ahead.number = found->second.ahead;
-    return ahead;
+    bool item = found->second.is_item();
+    exits::Step followed{item ? exits::StepKind::Ahead : exits::StepKind::Node};
+    followed.index = found->second.node;
+    followed.number = item ? found->second.ahead : 0;
+    return followed;
   }
   exits::Step step{exits::StepKind::Slot};
   step.index = start_->slot_of_copy(object);

@@ -169,6 +169,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   };
   exits::Surroundings around;
   around.outside = [&](PyObject* object) { return recorder_.outside(object); };
+  around.arithmetic_of = [&](PyObject* value) { return recorder_.arithmetic_of(value); };
   around.watch = [&](PyObject* object) { return recorder_.graph().add_constant(object, "constant"); };
   around.output_of = output_of;
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };

@@ -95,9 +95,12 @@ PyObject* code_of(PyObject* function) {
 void note_miss(Point* point, const Region& region, Py_ssize_t failed) {
   if (failed < static_cast<Py_ssize_t>(region.guards.guards.size())) {
     const guard::Guard& guard = region.guards.guards[failed];
-    if (guard.kind == guard::Kind::Local && guard.expect == guard::Expect::Value &&
+    if (guard.expect == guard::Expect::Value &&
         (PyLong_CheckExact(guard.value.get()) || PyFloat_CheckExact(guard.value.get()))) {
-      ++point->misses[static_cast<int>(guard.index)];
+      point->moving.insert(guard::describe(region.guards, guard));
+      if (guard.kind == guard::Kind::Local) {
+        ++point->misses[static_cast<int>(guard.index)];
+      }
     }
   }
 }
@@ -439,6 +442,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
     session.recorder().set_varying(varying_slots(point, state));
+    session.recorder().set_moving(&point.moving);
     session.recorder().set_skipped(&skipped_);
     session.recorder().show(interest == Interest::Full, spy().get());
     bool began = session.run();

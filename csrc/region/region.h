@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -74,9 +75,10 @@ enum class Interest : uint8_t { None, Brief, Full };
 struct Point {
   Conduct conduct = Conduct::Capture;
   int empty_traces = 0;
-  std::map<int, int> misses;  // slots whose number was another one: how often no region fitted for that reason
-  int mistakes = 0;           // traces in which torch raised an exception that is most likely the program's own
-  bool in_doubt = false;      // the last trace did, and its instruction has not run for real yet
+  std::map<int, int> misses;     // slots whose number was another one: how often no region fitted for that reason
+  std::set<std::string> moving;  // places whose number was another one, by name: it is followed in the next trace
+  int mistakes = 0;              // traces in which torch raised an exception that is most likely the program's own
+  bool in_doubt = false;         // the last trace did, and its instruction has not run for real yet
   int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
 
