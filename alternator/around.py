@@ -114,3 +114,7 @@ def set_flag(number, flag, values):
 
 def set_data(number, source, values):
     values[number].data = values[source]
+
+
+def set_grad(number, source, values):
+    values[number].grad = None if source is None else values[source]

@@ -3,7 +3,7 @@
 The program's functions are traced like any code; what is recorded between `open_body` and the end of the body is then
 cut out of the trace's graph. The tensors that it uses from before become its inputs, those that it gives its outputs;
 all others are gone. Conventions are TorchDynamo's: `get_attr` nodes for the bodies (`wrap_body_0`), and the operators
-`tag_activation_checkpoint` and `autograd_function_apply`.
+`tag_activation_checkpoint`, `autograd_function_apply` and `cond`.
 
 torch_stand_ins.py has the code that calls the functions here, in the place of torch's. A break inside a body is a break
 at the call of the operator.
@@ -18,6 +18,7 @@ import types
 
 import torch
 from torch._functorch.autograd_function import autograd_function_apply
+from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
@@ -140,12 +141,17 @@ def end_checkpoint(tracer, func, args, kwargs):
     _, attribute = body.make("wrap_body", free, nodes)
     operator = checkpoint_with_draws if _capture.count_draws() != body.draws else tag_activation_checkpoint
     call = tracer.write_nodes("call_function", operator, (attribute, *free))
+    give_out(tracer, call, outputs)
+    return result
+
+
+def give_out(tracer, call, outputs):
+    """Have tensors be the items of what a call gives."""
     site = tracer.writer.sites[-1][0]
     for number, known in enumerate(outputs):
         known.node = tracer.writer.add_item(call, number, site)
         known.node.meta["example_value"] = make_example(known.fake)
     call.meta["example_value"] = tuple(known.node.meta["example_value"] for known in outputs)
-    return result
 
 
 def checkpoint_with_draws(body, *args):
@@ -156,6 +162,51 @@ def checkpoint_with_draws(body, *args):
     if torch._C._len_torch_dispatch_stack():
         return tag_activation_checkpoint(body, *args)
     return checkpoint(body, *args, use_reentrant=False)
+
+
+# ---- Branches ------------------------------------------------------------------------------------------------------
+
+
+def end_branch(tracer, func, args, kwargs):
+    """End one of the functions of torch.cond; return what it gave, as one list."""
+    body, result = args
+    leaves, body.form = pytree.tree_flatten(result)
+    if body.has_written() or body.has_changed_tensors():
+        raise Unsupported("something is changed by a branch of torch.cond")
+    body.close()
+    own = set(body.calls)
+    body.outputs = [tracer.find(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
+    if not all(known is not None and tracer.node_behind(known) in own for known in body.outputs):
+        raise Unsupported("a branch of torch.cond that gives something else than tensors that it made")
+    sharing = [other for known in body.outputs for other in tracer.list_sharing(known.fake) if other is not known]
+    if any(other in body.outputs or tracer.node_behind(other) not in own for other in sharing):
+        raise Unsupported("a branch of torch.cond that gives a view of a tensor")
+
+
+def end_cond(tracer, func, args, kwargs):
+    """Record torch.cond of two branches that have ended; return what it gives."""
+    pred, first, second = args
+    if first.form != second.form or not all(map(are_alike, first.outputs, second.outputs)):
+        raise Unsupported("branches of torch.cond that give different things")
+    free = list(dict.fromkeys([*first.list_free(), *second.list_free()]))
+    differentiated = torch.is_grad_enabled() and any(fake.requires_grad for fake in find_fakes(tracer, free))
+    if any(known.fake.requires_grad != differentiated for known in first.outputs):
+        raise Unsupported("branches of torch.cond of which not all results have a gradient")
+    attributes = []
+    for name, body in (("cond_true", first), ("cond_false", second)):
+        nodes = tuple(known.node for known in body.outputs)
+        attributes.append(body.make(name, free, nodes)[1])
+        body.forget(first.outputs)
+    call = tracer.write_nodes("call_function", cond_op, (tracer.node_of(pred), *attributes, tuple(free)))
+    give_out(tracer, call, first.outputs)
+    return pytree.tree_unflatten([known.fake for known in first.outputs], first.form)
+
+
+def are_alike(one, other):
+    one, other = one.fake, other.fake
+    return all(
+        getattr(one, each) == getattr(other, each) for each in ("shape", "dtype", "device", "requires_grad")
+    ) and (one.stride() == other.stride())
 
 
 # ---- torch.autograd.Function ---------------------------------------------------------------------------------------
@@ -277,6 +328,6 @@ def find_fakes(tracer, nodes):
 @functools.cache
 def make_body_rules():
     """Make the table of what torch_stand_ins.py calls: name -> rule."""
-    rules = (open_body, refuse, end_checkpoint, list_needs, bind_arguments)
+    rules = (open_body, refuse, end_checkpoint, end_branch, end_cond, list_needs, bind_arguments)
     rules += (begin_forward, begin_backward, end_function)
     return {rule.__name__: rule for rule in rules}

@@ -98,6 +98,7 @@ class Tracer:
         self.flags = {}  # number of an input -> requires_grad that it gets in front of the graph
         self.dtype = None  # the default dtype outside of the graph and inside, if they are two
         self.leaves = []  # tensors that are made in front of the graph
+        self.grads = {}  # id of a tensor -> its gradient, if the trace set it
         self.returning = set()  # nodes that give one of their arguments
         self.unchanging = []  # fakes whose memory must not be written to
         self.by_storage = {}  # storage -> tensors with that memory, of the first `sorted` known ones

@@ -82,7 +82,6 @@ VIEW_ATTRIBUTES = ["T", "mT", "H", "mH", "real", "imag"]
 
 # By name, with the reason. Of a tensor, or of torch.
 REFUSED = {
-    "detach_": "the graph would change what autograd records, which is not part of it",
     "retain_grad": "the graph would change what autograd records, which is not part of it",
     "register_hook": "a hook of autograd",
     "register_post_accumulate_grad_hook": "a hook of autograd",
@@ -173,6 +172,8 @@ def record_data(tracer, func, args, kwargs):
 def read_grad(tracer, func, args, kwargs):
     """Read the gradient of a tensor from outside, a tensor from outside as well; a fake has none."""
     tensor = args[0]
+    if id(tensor) in tracer.grads:
+        return tracer.grads[id(tensor)]
     if tracer.is_from_outside(tensor):
         return func(tensor)
     if not tensor.is_leaf:
@@ -254,7 +255,9 @@ def find_attribute_rule(func):
 
 @functools.cache
 def known_functions():
-    return set(find_torch_functions())
+    # Methods of tensors in Python, some of which pass on what they are given.
+    methods = {method for method in vars(torch.Tensor).values() if isinstance(method, types.FunctionType)}
+    return methods.union(find_torch_functions())
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import functools
 
 import torch
 
-from alternator.around import Leaf, make_subclass, set_data, set_flag
+from alternator.around import Leaf, make_subclass, set_data, set_flag, set_grad
 from alternator.graphs import make_example
 from alternator.torch_errors import Unsupported
 
@@ -106,6 +106,39 @@ def replace_data(tracer, func, args, kwargs):
     tracer.around.actions.append(functools.partial(set_data, *places))
 
 
+def replace_grad(tracer, func, args, kwargs):
+    """Record `x.grad = y`, of a leaf."""
+    tensor, value = args
+    known = tracer.find(tensor)
+    if known.real is None and known.leaf is None:
+        raise Unsupported("the attribute grad of a tensor is set")
+    source = None
+    if value is not None:
+        fake, own = tracer.fake_of(value), known.fake
+        if value is tensor or (fake.shape, fake.dtype, fake.device) != (own.shape, own.dtype, own.device):
+            raise Unsupported("the attribute grad of a tensor is set to something of another form")
+        tracer.node_of(value)
+        source = tracer.value_of(tracer.find(value))
+    tracer.node_of(tensor)
+    tracer.grads[id(tensor)] = value
+    tracer.around.actions.append(functools.partial(set_grad, tracer.value_of(known), source))
+
+
+def detach_in_place(tracer, func, args, kwargs):
+    """Record x.detach_(): from now on the program's tensor is what x.detach() gives."""
+    (tensor,) = args
+    known = tracer.find(tensor)
+    if known.real is not None or known.leaf is not None:
+        raise Unsupported("the graph would change what autograd records, which is not part of it")
+    if len(tracer.list_sharing(known.fake)) > 1:
+        raise Unsupported("detach_() of a tensor that has views, which autograd goes on to know of")
+    before = known.node
+    tracer.compute(func, args, {})
+    known.node = tracer.write_nodes("call_method", "detach", (before,))
+    known.node.meta["example_value"] = make_example(known.fake)
+    return tensor
+
+
 def tell_history(tracer, func, args, kwargs):
     """Tell that a tensor has no grad_fn. One that has is a thing of its own."""
     if tracer.find(args[0]).fake.grad_fn is not None:
@@ -172,11 +205,13 @@ def make_leaf_rules():
     return {
         make_subclass: make_parameter,
         torch.Tensor.requires_grad_: set_requires_grad,
+        torch.Tensor.detach_: detach_in_place,
     }
 
 
 ATTRIBUTE_RULES = {
     ("requires_grad", "__set__"): set_requires_grad,
     ("data", "__set__"): replace_data,
+    ("grad", "__set__"): replace_grad,
     ("grad_fn", "__get__"): tell_history,
 }

@@ -23,6 +23,7 @@ def make_call(rule):
 
 calls = {name: make_call(rule) for name, rule in make_body_rules().items()}
 open_body, refuse, end_checkpoint = calls["open_body"], calls["refuse"], calls["end_checkpoint"]
+end_branch, end_cond = calls["end_branch"], calls["end_cond"]
 list_needs, bind_arguments = calls["list_needs"], calls["bind_arguments"]
 begin_forward, begin_backward, end_function = (
     *(calls["begin_forward"], calls["begin_backward"]),
@@ -46,6 +47,18 @@ def run_checkpoint(
         refuse("torch.utils.checkpoint with other settings than use_reentrant=False")
     body = open_body()
     return end_checkpoint(body, function(*args, **kwargs))
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    if isinstance(pred, (bool, int, float)):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    if not isinstance(pred, torch.Tensor):
+        refuse("torch.cond of something else than a number or tensor")
+    first = open_body()
+    end_branch(first, true_fn(*operands))
+    second = open_body()
+    end_branch(second, false_fn(*operands))
+    return end_cond(pred, first, second)
 
 
 class Context(FunctionCtx):
@@ -101,7 +114,7 @@ def make_own(output, args):
     return output
 
 
-TORCH_STAND_INS = {checkpoint: run_checkpoint, torch.autograd.Function.apply.__func__: apply}
+TORCH_STAND_INS = {checkpoint: run_checkpoint, torch.cond: cond, torch.autograd.Function.apply.__func__: apply}
 
 
 def allow_calls():

@@ -199,7 +199,37 @@ def checkpoint_without_gradient(x):
     return checkpoint(torch.sin, x.detach(), use_reentrant=False) + x
 
 
+def branches(x):
+    y = x.exp()
+    z = torch.cond(x.sum() > 0, lambda a: LINEAR(a).sin(), lambda a: a.cos() * y, (x * 2,))
+    return z * 3
+
+
+def branches_without_operands(x):
+    found = torch.cond(x.sum() > 0, lambda: {"a": x.sin(), "b": [x * 2]}, lambda: {"a": x.cos(), "b": [x * y]})
+    return found["a"] * found["b"][0]
+
+
+y = 5.0
+
+
+def nested_branches(x):
+    def outer(a):
+        return torch.cond(a.sum() > 1, torch.sin, torch.cos, (a,)) * 2
+
+    return torch.cond(x.sum() > 0, outer, lambda a: a * 3, (x + 1,)) * 2
+
+
+def branches_of_a_number(x):
+    return torch.cond(x.shape[0] == 3, torch.sin, torch.cos, (x,)) + torch.cond(False, torch.sin, torch.cos, (x,))
+
+
+def branches_without_gradient(x):
+    return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x.detach(),)) * x
+
+
 PROGRAMS = [
+    *(branches, branches_without_operands, nested_branches, branches_of_a_number, branches_without_gradient),
     *(plain, plain_twice, bound_elsewhere, same_argument_twice, with_setup, reads_globals, gives_many_things),
     *(without_gradient, without_grad_mode, counts, checkpointed, checkpointed_partly, nested_checkpoints),
     *(function_in_checkpoint, checkpoint_without_gradient),
@@ -244,6 +274,14 @@ def compile_counted(function, backend, **options):
         return find_backend(backend)(module, examples)
 
     return alternator.compile(function, backend=compile, **options), graphs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def module_init():
+    """Run by itself, torch.cond is compiled by TorchDynamo, which patches Module for good."""
+    init = torch.nn.Module.__init__
+    yield
+    torch.nn.Module.__init__ = init
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -323,6 +361,35 @@ def test_what_is_no_body_runs_for_real(function):
     assert len(graphs) >= 1
     with pytest.raises(alternator.Unsupported):
         alternator.compile(function, backend="eager", fullgraph=True)(torch.ones(3, 4, requires_grad=True))
+
+
+def give_operand(a):
+    return a
+
+
+def give_view(a):
+    return a[:1]
+
+
+def write_to_operand(a):
+    return a.mul_(2) + 1
+
+
+def give_number(a):
+    return 3
+
+
+def give_another_size(a):
+    return a.sum()
+
+
+@pytest.mark.parametrize("branch", [give_operand, give_view, write_to_operand, give_number, give_another_size])
+def test_branches_that_cannot_be(branch):
+    def function(x):
+        return torch.cond(x.sum() > 0, branch, torch.sin, (x,))
+
+    with pytest.raises(alternator.Unsupported, match=r"torch\.cond"):
+        alternator.compile(function, backend="eager", fullgraph=True)(torch.ones(3, 4))
 
 
 def test_what_the_backward_function_reads_is_guarded(monkeypatch):

@@ -240,7 +240,42 @@ def data_of_parameter(x):
     return p
 
 
+def detached_in_place(x):
+    y = (x * nn.Parameter(torch.ones(4))).exp().neg()
+    z = y + 1
+    y.detach_()
+    y.add_(1)
+    return y, y * 2, z
+
+
+def detached_without_history(x):
+    y = x * 2
+    return y.detach_(), y
+
+
+def grad_of_argument(x):
+    x.requires_grad_()
+    x.grad = (x * 2).detach()
+    x.grad.add_(1)
+    return x.grad, x.grad is None
+
+
+def grad_set_and_removed(x):
+    x.requires_grad_()
+    x.grad = (x * 2).detach()
+    y = x.grad + 1
+    x.grad = None
+    return y, x.grad
+
+
+def grad_of_new_parameter(x):
+    p = nn.Parameter(x + 1)
+    p.grad = torch.ones(4, 4)
+    return (p * x).sum(), p
+
+
 ONE_GRAPH = [
+    *(detached_in_place, detached_without_history, grad_of_argument, grad_set_and_removed, grad_of_new_parameter),
     *(parameter, parameter_unused, parameter_without_grad, parameter_of_result, parameter_of_history),
     parameter_of_what_was_written_to,
     *(parameter_of_part_of_argument, parameter_of_parameter, parameter_written_to, parameter_with_views),
@@ -326,7 +361,29 @@ def detached_written_to(x):
     return (y * 3).sum(), y
 
 
+def detached_with_views(x):
+    y = (x * nn.Parameter(torch.ones(4))).sin()
+    row = y[0]
+    y.detach_()
+    return y, row * 2
+
+
+def argument_detached_in_place(x):
+    return x.detach_(), x * 2
+
+
+def grad_of_another_form(x):
+    y = x * 2
+    p = nn.Parameter(x + 1)
+    try:
+        p.grad = torch.ones(2)
+    except RuntimeError:
+        y = y + 1
+    return y, p
+
+
 SPLIT = [
+    *(detached_with_views, argument_detached_in_place, grad_of_another_form),
     *(data_used_behind_the_parameter, both_given_out, view_of_memory, parameter_of_part, parameter_of_expanded),
     *(parameter_of_argument_written_to, argument_written_to_before, argument_requires_grad_between),
     *(data_used_at_once, data_of_argument_used_at_once, detached_written_to),

@@ -192,8 +192,9 @@ def list_operations(module):
 UNTRACEABLE = {"mixtral": 2}
 TOLERANCE = {"eager": {"rtol": 0, "atol": 0}, "aot_eager": {"rtol": 1e-4, "atol": 1e-5}}
 TOLERANCE["inductor"] = {"rtol": 1e-3, "atol": 1e-5}
+SINGLE = {"llama", "t5", "mixtral"}  # parts of them compute in float32 anyway
 PRECISE = {"rtol": 1e-7, "atol": 1e-9}
-SIZES = pytest.mark.parametrize("layers", [2, pytest.param(12, marks=pytest.mark.full)])
+SIZES = pytest.mark.parametrize("layers", [2, pytest.param(12, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def test_training_steps_give_eagers_gradients(name, backend, layers, inductor_is
     splits = UNTRACEABLE.get(name, 0) * layers if backend != "eager" else 0
     eager, inputs = make_model(name, layers)
     eager.train()
-    precise = backend != "eager" and name not in UNTRACEABLE  # the operator is there for float32 only
+    precise = backend != "eager" and name not in SINGLE
     if precise:  # in float32, what batch norm makes of the rounding is larger than the gradients
         eager.double()
         inputs = {key: value.double() if key == "pixel_values" else value for key, value in inputs.items()}

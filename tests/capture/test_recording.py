@@ -203,6 +203,7 @@ def types_as_arguments(x):
 
 def sizes(x):
     s = x.shape
+    x = x.unflatten(0, (-1, 1)).flatten(0, 1)
     return x.view(s[0] * s[1]), x.reshape(s + (1,)), x.reshape((1, *s)), x.new_zeros(s), x.reshape(s.numel())
 
 
@@ -276,6 +277,7 @@ def test_metadata_is_no_node():
                 x.get_device(),
                 x.shape.numel(),
             ),
+            *(f"{x.shape} {x.size()!r} {x.shape!s}", str(x.shape), repr([x.shape])),
             *(x.nbytes, torch.finfo(x.dtype).max, torch.iinfo(torch.int8).min, x.storage_offset(), getattr(x, "shape")),
         )
         return facts
