@@ -16,7 +16,7 @@ COUNTERS = {}
 
 
 def counter(graphs):
-    """`graphs`: of the first call, and again for each number that moves. Makers return functions with their own state."""
+    """`graphs`: of the first call, and again for each number that moves. Each function made has its own state."""
 
     def register(make):
         COUNTERS[make.__name__] = make, graphs
