@@ -51,6 +51,7 @@ class Around:
         self.dtype = None  # (default dtype outside of the graph, the one that it runs with)
         self.actions = []  # function(values) behind the graph; values are what the region gives out
         self.states = []  # (setter, arguments) behind the graph
+        self.former_states = []  # (setter, arguments) if the graph fails in the middle
         self.picks = []  # for each value: (True, number of an input or leaf) or (False, number of an output)
 
     def is_idle(self):
@@ -66,7 +67,9 @@ class Around:
         return given
 
     def undo(self, inputs):
-        """Undo what prepare() did to what was there before."""
+        """Undo what prepare() did to what was there before, and what a graph that failed has left of torch's states."""
+        for setter, args in self.former_states:
+            setter(*args)
         self.leave_dtype()
         for number, flag in self.flags:
             inputs[number].requires_grad_(not flag)
@@ -97,10 +100,15 @@ class Around:
         """Make what a region calls in the graph's place."""
         if not self.is_idle():
             return functools.partial(self.run, graph)
-        return functools.partial(self.run_and_leave, graph) if self.states else graph
+        return functools.partial(self.run_and_leave, graph) if self.former_states else graph
 
     def run_and_leave(self, graph, *inputs):
-        return self.leave(graph(*inputs))
+        try:
+            outputs = graph(*inputs)
+        except BaseException:
+            self.undo(inputs)
+            raise
+        return self.leave(outputs)
 
 
 def give_nothing(*inputs):

@@ -44,6 +44,11 @@ def main(arguments: list[str]) -> int:
     page = None
     if options.command == "report":
         page, options.program = take_output(parser, options.program)
+    if options.program and options.program[0] in ("-h", "--help"):
+        parser.print_help()
+        return 0
+    if options.program and options.program[0].startswith("-") and options.program[0] not in ("-", "-m"):
+        parser.error(f"{options.program[0]} is no option of `{options.command}`; those of the program stand behind it")
     if not options.program:
         parser.error("which program? Give a SCRIPT or -m MODULE")
     if options.program == ["-m"]:

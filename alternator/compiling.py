@@ -14,13 +14,14 @@ import weakref
 
 import torch
 
-from alternator import _capture, events, logs, progress, stand_ins, torch_stand_ins
+from alternator import _capture, deferring, events, logs, progress, stand_ins, torch_stand_ins
 from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 from alternator.substitutes import Span, call_tracer, substitute
+from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
 from alternator.untraceable import find_untraceable
 
@@ -49,6 +50,9 @@ def prepare():
         if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it
             substitute(function, call_tracer(function, rule))
     substitute(torch.autograd.profiler.record_function, Span)
+    make_table()[deferring.defer_call] = deferring.record_deferred
+    _capture.add_purity("torch", deferring.defer_call)
+    _capture.add_purity("real", deferring.run_for_real)
     logs.start()
     progress.start()
 
@@ -139,7 +143,8 @@ def call_backend(backend, module, examples):
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
 
-        failed = BackendCompilerFailed(backend, error, inspect.currentframe())
+        name = getattr(backend, "__name__", None) or getattr(backend, "compiler_name", type(backend).__name__)
+        failed = BackendCompilerFailed(types.SimpleNamespace(__name__=name), error, inspect.currentframe())
         if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
             return str(failed)
         raise failed.with_traceback(error.__traceback__) from None

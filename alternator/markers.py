@@ -19,7 +19,7 @@ from torch._dynamo import decorators, mutation_guard
 from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
-from alternator.substitutes import call_in_graph, call_now, call_tracer, substitute
+from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, substitute
 from alternator.torch_calls import Unsupported
 from alternator.torch_states import make_notes
 
@@ -168,44 +168,52 @@ def note_error_setting(tracer, func, args, kwargs):
     tracer.remember_state(func, (dynamo_utils._get_error_on_graph_break(),), args)
 
 
-def install():
-    """Take over what TorchDynamo knew before: Python stand-ins for C functions, and its own questions."""
-    for question in (
+substitution = Substitution()
+
+
+@functools.cache
+def find_substitutes():
+    """List what stands for functions of TorchDynamo's, and for others that it has Python code for."""
+    questions = (
         torch._dynamo.external_utils.is_compiling,
         torch._utils.is_compiling,
         torch.compiler.is_compiling,
         torch.compiler.is_dynamo_compiling,
-    ):
-        substitute(question, return_true)
-    substitute(torch._higher_order_ops.wrap.wrap, call_inside)
+    )
     tag = mutation_guard.GenerationTracker.tag.__func__  # TorchDynamo's own book-keeping, for each new module
-    for marker in (decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames, tag):
-        substitute(marker, return_nothing)
-    for scope in (
-        decorators.patch_dynamo_config,
-        decorators.dont_skip_tracing,
-        decorators.disable_nested_graph_breaks,
-    ):
-        substitute(scope, make_no_scope)
-    substitute(decorators.skip_frame, call_tracer(decorators.skip_frame, skip_function))
-    substitute(theirs.comptime, call_tracer(type(theirs.comptime).__call__, comptime.run_comptime))
-    for name in comptime.ACTIONS:
-        action = getattr(theirs.comptime, name)
-        substitute(action, call_tracer(action, comptime.make_action(name)))
+    silent = decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames, tag
+    scopes = decorators.patch_dynamo_config, decorators.dont_skip_tracing, decorators.disable_nested_graph_breaks
+    actions = {getattr(theirs.comptime, name): comptime.make_action(name) for name in comptime.ACTIONS}
+    return [
+        *((question, return_true) for question in questions),
+        *((marker, return_nothing) for marker in silent),
+        *((scope, make_no_scope) for scope in scopes),
+        *((action, call_tracer(action, rule)) for action, rule in actions.items()),
+        (torch._higher_order_ops.wrap.wrap, call_inside),
+        (decorators.skip_frame, call_tracer(decorators.skip_frame, skip_function)),
+        (theirs.comptime, call_tracer(type(theirs.comptime).__call__, comptime.run_comptime)),
+        (decorators.error_on_graph_break, make_error_scope),
+        (decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__, leave_error_scope),
+        (decorators.DynamoConfigPatchProxy.__exit__, return_nothing),
+    ]
+
+
+def install():
+    """Take over what TorchDynamo knew before: Python stand-ins for C functions, and its own questions."""
+    for fn, other in find_substitutes():
+        substitution.put(fn, other)
     decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings
-    substitute(decorators.error_on_graph_break, make_error_scope)
-    substitute(decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__, leave_error_scope)
-    substitute(decorators.DynamoConfigPatchProxy.__exit__, return_nothing)
     _capture.add_purity("setting", dynamo_utils._get_error_on_graph_break)
     _capture.add_purity("state", dynamo_utils._set_error_on_graph_break)
     make_notes()[dynamo_utils._set_error_on_graph_break] = note_error_setting
     for original, wrapped in find_stand_ins().items():
         if _capture.purity_of(original) is None:
-            substitute(original, wrapped.__torch_dynamo_polyfill__)
+            substitution.put(original, wrapped.__torch_dynamo_polyfill__)
 
 
 def uninstall():
-    """Put back what is no module's. Substitutes stay: Alternator still traces what it has compiled."""
+    """Put back what is no module's. Functions that the program marked stay marked."""
+    substitution.take_back()
     decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings.theirs
 
 

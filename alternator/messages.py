@@ -29,6 +29,7 @@ FUNDAMENTAL = "No tracer can take this away: the program itself has to be writte
 OUTSIDE = "Do it before or after the compiled function."
 CUSTOM_OP = "Make it an operator of torch with `torch.library.custom_op`: a graph calls it without looking inside."
 IN_GRAPH = "If it does nothing but compute with tensors, mark it with `torch.compiler.allow_in_graph`."
+REORDER = "List it in `torch._dynamo.config.reorderable_logging_functions`: its calls are made when the graph has run."
 SKIPPED = "Attempted to call function marked as skipped"
 LIBRARY_HINT = "It happens inside of {library}: what you can move or replace is the call in your own last line."
 FEATURE = "It may be captured in the future; please tell if you need it."
@@ -82,7 +83,7 @@ ROWS = [
         "The values of a tensor decide which way the program goes (e.g. `if x.sum() > 0:`), and while a graph "
         "is made its tensors have no values.",
         (
-            "Use `torch.cond` to express dynamic control flow, or `torch.where` to choose between tensors.",
+            "Compute both and choose with `torch.where`, or make it branchless (`torch.clamp`, `torch.nan_to_num`).",
             "Decide by something that is no tensor: a shape, a flag, a number of Python's.",
             FUNDAMENTAL,
         ),
@@ -112,9 +113,9 @@ ROWS = [
         "TensorScalar",
         "DataDependentOperator",
         "Data dependent operator",
-        "A number of Python's is made from the values of a tensor (`float(x)`, `int(x)`, `bool(x)`, an index), "
-        "and while a graph is made its tensors have no values.",
-        ("Go on computing with the tensor itself.", OUTSIDE),
+        "A number of Python's is made from the values of a tensor (`float(x)`, `int(x)`, `bool(x)`, an index, "
+        "`torch.equal`, a comparison in a sort), and while a graph is made its tensors have no values.",
+        ("Go on computing with the tensor itself: `(x == y).all()` instead of `torch.equal(x, y)`.", OUTSIDE),
         ("*_local_scalar_dense*", "*is_nonzero*", "*equal *"),
     ),
     Row(
@@ -142,10 +143,7 @@ ROWS = [
         "MustRun",
         "Failed to trace builtin operator `print`",
         "`print` shows something to the world: it runs where it stands, not in a graph.",
-        (
-            "Leave it out, or move it behind the compiled function.",
-            "Under `fullgraph=True`, return what is to be shown.",
-        ),
+        ("Leave it out, or move it behind the compiled function.", REORDER),
         ("print(*",),
     ),
     Row(
@@ -169,10 +167,7 @@ ROWS = [
         "MustRun",
         SKIPPED,
         "`{name}` shows something to the world: printing, logging and warnings run where they stand, not in a graph.",
-        (
-            "Leave it out, or move it behind the compiled function.",
-            "Under `fullgraph=True`, return what is to be shown.",
-        ),
+        ("Leave it out, or move it behind the compiled function.", REORDER),
         ("logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
     ),
     Row(
@@ -180,7 +175,7 @@ ROWS = [
         "UnknownCall",
         SKIPPED,
         "`{name}` shows something to the world: printing, logging and warnings run where they stand, not in a graph.",
-        ("Leave it out, or move it behind the compiled function.",),
+        ("Leave it out, or move it behind the compiled function.", REORDER),
         ("_warnings.*", "*.write()", "*.flush()"),
     ),
     Row(
@@ -213,6 +208,15 @@ ROWS = [
         SKIPPED,
         "`{name}` has to run for real: it does what must not happen while a graph is made, or at another time.",
         (f"Avoid calling `{{name}}` here. {OUTSIDE}", CUSTOM_OP),
+    ),
+    Row(
+        "CachedCall",
+        "UnknownCall",
+        "Call of a function with a cache: `{name}`",
+        "`{name}` is wrapped by `functools.lru_cache` or `functools.cache`: what a call gives depends on the calls "
+        "before it, which cannot be watched.",
+        ("Call `{name}.__wrapped__`, the function itself.", "Call it outside, and pass what it gives as an argument."),
+        ("*, which has a cache",),
     ),
     Row(
         "ContextExit",

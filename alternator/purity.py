@@ -157,10 +157,15 @@ def make_rows() -> dict[str, list]:
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
             *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
         ],
-        "setting": [sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()],
+        "setting": [
+            *(sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()),
+            torch._C._autograd._saved_tensors_hooks_get_disabled_error_message,
+        ],
         "state": [
             *(torch.use_deterministic_algorithms, torch._C._set_deterministic_algorithms, torch._C._set_default_dtype),
             *(torch.inference_mode.__enter__, torch.inference_mode.__exit__),
+            *(torch._C._autograd._saved_tensors_hooks_disable, torch._C._autograd._saved_tensors_hooks_enable),
+            *(getattr(torch._C, name) for name in dir(torch._C) if name.startswith("_set_sdp_use_")),
         ],
         "scope": [torch.autocast.__enter__, torch.autocast.__exit__],
         "inner": [

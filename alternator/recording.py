@@ -14,10 +14,12 @@ import types
 import warnings
 
 import torch
+from torch._subclasses.fake_tensor import UnsupportedOperatorException
 from torch.utils._device import _device_constructors
 
 from alternator import _capture
 from alternator.around import Around
+from alternator.deferring import Deferrals
 from alternator.graphs import FakeTensor, GraphWriter, make_example
 from alternator.torch_calls import find_rule, make_table, record_call, tell_metadata, write_type
 from alternator.torch_errors import TorchFailed, Unsupported
@@ -95,6 +97,7 @@ class Tracer:
         self.states = {}  # setter of a state -> (arguments that set it as it was, arguments that set it as it is now)
         self.scopes = []  # (object of the scope, node that opened it, function that closes it)
         self.around = Around()
+        self.deferrals = Deferrals()
         self.flags = {}  # number of an input -> requires_grad that it gets in front of the graph
         self.dtype = None  # the default dtype outside of the graph and inside, if they are two
         self.leaves = []  # tensors that are made in front of the graph
@@ -174,8 +177,10 @@ class Tracer:
         except (MemoryError, RecursionError):
             raise
         except NotImplementedError as error:
-            raise Unsupported(str(error), "NoFake") from error
+            raise Unsupported(str(error) or f"{name_target(func)[1]}", "NoFake") from error
         except Exception as error:
+            if isinstance(error, UnsupportedOperatorException) or "no fake impl registered" in str(error):
+                raise Unsupported(str(error), "NoFake") from error
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
         if self.unchanging and any(map(self.has_changed, self.unchanging)):
             raise Unsupported("memory from outside that a leaf of autograd has is written to")
@@ -257,6 +262,17 @@ class Tracer:
         """Have the next use of a tensor end the trace."""
         known.closed = reason
         known.__class__ = Gone if wholly else Closed
+
+    # ---- Calls that are put off (deferring.py) ---------------------------------------------------------------------
+
+    def make_mark(self, callable, tensor, spec):
+        return self.deferrals.make_mark(self, callable, tensor, spec)
+
+    def holds_texts(self):
+        return bool(self.deferrals.pending)
+
+    def is_deferring(self):
+        return self.deferrals.calls > 0
 
     # ---- Nodes -----------------------------------------------------------------------------------------------------
 
@@ -398,6 +414,7 @@ class Tracer:
     def make_graph(self):
         """Make the torch.fx graph module, None if it would be empty, its inputs, and what is done around it."""
         close_scopes(self)
+        self.deferrals.settle(self)
         outputs, around = [], self.around
         for known in self.outputs:
             if known.real is None and known.leaf is None:
@@ -409,6 +426,7 @@ class Tracer:
             (number, flag) for number, flag in self.flags.items() if self.inputs[number].requires_grad != flag
         ]
         around.states = self.leave_states()
+        around.former_states = [(setter, before) for setter, (before, _) in reversed(self.states.items())]
         if not self.writer.calls:
             return None, self.inputs, around
         around.dtype = self.dtype

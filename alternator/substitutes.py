@@ -10,13 +10,32 @@ import torch
 from alternator import _capture
 from alternator.torch_calls import Unsupported, make_table, record_call
 
+substitute_of = _capture.substitute_of  # None if there is none
+
 
 def substitute(fn, other):
-    """Have `other` called where traced code calls `fn`."""
-    if isinstance(fn, types.FunctionType):
-        fn._alternator_substitute = (id(fn), other)
-    else:
+    """Have `other` called where traced code calls `fn`; None: `fn` itself again."""
+    if not isinstance(fn, types.FunctionType):
         _capture.set_substitute(fn, other)
+    elif other is not None:
+        fn._alternator_substitute = (id(fn), other)
+    elif substitute_of(fn) is not None:
+        del fn._alternator_substitute
+
+
+class Substitution:
+    """Substitutes that can be taken back."""
+
+    def __init__(self):
+        self.originals = []  # (function, its own substitute)
+
+    def put(self, fn, other):
+        self.originals.append((fn, substitute_of(fn)))
+        substitute(fn, other)
+
+    def take_back(self):
+        while self.originals:
+            substitute(*self.originals.pop())
 
 
 def call_tracer(fn, rule):

@@ -16,6 +16,7 @@ import functools
 
 import torch
 
+from alternator import _capture
 from alternator.torch_calls import Unsupported
 
 
@@ -92,6 +93,39 @@ def set_default_dtype(tracer, func, args, kwargs):
     tracer.writer.closed = None if dtype is inside else "the default dtype is another one than earlier in the graph"
 
 
+def set_switch(tracer, func, args, kwargs):
+    """Record a setter of one of torch's switches, which has a getter."""
+    getter = SWITCHES[func]
+    before = getter()
+    _capture.read_setting(getter, before)  # what the program reads from here on is its own
+    tracer.write("call_function", func, args, kwargs, None)
+    tracer.remember_state(func, (before,), args)
+
+
+def set_saved_hooks(tracer, func, args, kwargs):
+    """Record torch.autograd.graph.disable_saved_tensors_hooks(), which forbids them, and its end."""
+    before = hooks_message()
+    _capture.read_setting(hooks_message, before)
+    tracer.write("call_function", func, args, kwargs, None)
+    tracer.remember_state(forbid_saved_hooks, (before,), args or (None,))
+
+
+def forbid_saved_hooks(message):
+    """Forbid hooks on saved tensors; None: allow them."""
+    if message is None:
+        torch._C._autograd._saved_tensors_hooks_enable()
+    else:
+        torch._C._autograd._saved_tensors_hooks_disable(message)
+
+
+hooks_message = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message
+# Setter -> getter: which implementations of attention may be used.
+SWITCHES = {
+    getattr(torch._C, f"_set_sdp_use_{name}"): getattr(torch._C, f"_get_{name}_sdp_enabled")
+    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+}
+
+
 def set_inductor_determinism(mode):
     """Set the part of it that is no state of the core's."""
     torch._inductor.config.deterministic = mode
@@ -108,6 +142,9 @@ def make_notes():
         torch.use_deterministic_algorithms: use_deterministic_algorithms,
         torch._C._set_deterministic_algorithms: set_deterministic_algorithms,
         torch._C._set_default_dtype: set_default_dtype,
+        torch._C._autograd._saved_tensors_hooks_disable: set_saved_hooks,
+        torch._C._autograd._saved_tensors_hooks_enable: set_saved_hooks,
+        **dict.fromkeys(SWITCHES, set_switch),
     }
 
 

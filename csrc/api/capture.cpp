@@ -256,13 +256,31 @@ PyObject* abort_trace(PyObject*, PyObject* args) {
   return PyErr_Format(PyExc_ValueError, "no reason to abort: %s", name);
 }
 
-// set_substitute(callable, other): what is called in its place while tracing. For callables that are no Python functions.
+// set_substitute(callable, other or None): what is called in its place while tracing. For callables that are no Python
+// functions.
 PyObject* set_substitute(PyObject*, PyObject* args) {
   PyObject *callable, *other;
   if (!PyArg_ParseTuple(args, "OO:set_substitute", &callable, &other)) {
     return nullptr;
   }
-  record::set_substitute(callable, other);
+  record::set_substitute(callable, other == Py_None ? nullptr : other);
+  Py_RETURN_NONE;
+}
+
+// substitute_of(callable): the same, None if there is none.
+PyObject* substitute_of(PyObject*, PyObject* callable) {
+  PyObject* other = record::substitute_of(callable);
+  return Py_NewRef(other ? other : Py_None);
+}
+
+// read_setting(getter, value): the region depends on what the getter, without arguments, told when the trace began.
+PyObject* read_setting(PyObject*, PyObject* args) {
+  PyObject *getter, *value;
+  record::Session* session = session_or_error();
+  if (session == nullptr || !PyArg_ParseTuple(args, "OO:read_setting", &getter, &value)) {
+    return nullptr;
+  }
+  session->recorder().graph().read_setting(getter, value);
   Py_RETURN_NONE;
 }
 
@@ -407,6 +425,8 @@ PyMethodDef methods[] = {
     {"count_regions_without_graph", count_regions_without_graph, METH_NOARGS, nullptr},
     {"add_purity", add_purity, METH_VARARGS, nullptr},
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
+    {"read_setting", read_setting, METH_VARARGS, nullptr},
+    {"substitute_of", substitute_of, METH_O, nullptr},
     {"set_native", set_native, METH_O, nullptr},
     {"set_interest", set_interest, METH_VARARGS, nullptr},
     {"purity_of", purity_of, METH_O, nullptr},

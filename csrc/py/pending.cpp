@@ -38,8 +38,12 @@ Undisturbed::Undisturbed(ThreadState* ts) : ts_(ts), main_thread_(_PyRuntime.mai
 Undisturbed::~Undisturbed() {
   if (main_thread_ == PyThread_get_thread_ident()) {
     _PyRuntime.main_thread = main_thread_;
-    // A signal that came in the meantime: the loop is told again.
-    _Py_atomic_store_relaxed(&ts_->interp->ceval.eval_breaker, 1);
+    // A signal or a pending call that came in the meantime: the loop is told again. Not if there is none: nothing would
+    // take it back, and CPython's loop, when it traces, asks for it until something has.
+    if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) ||
+        _Py_atomic_load_relaxed(&ts_->interp->ceval.pending.calls_to_do)) {
+      _Py_atomic_store_relaxed(&ts_->interp->ceval.eval_breaker, 1);
+    }
   }
   if (--undisturbed_threads == 0 && collector_was_on) {
     PyGC_Enable();

@@ -8,7 +8,7 @@ namespace {
 
 std::unordered_map<const void*, Purity> table;
 
-std::unordered_map<PyObject*, PyObject*> substitutes;  // kept for good, both
+std::unordered_map<PyObject*, PyObject*> substitutes;  // both are kept
 PyTypeObject* wrapper_type = nullptr;
 PyObject* real_modules = nullptr;  // kept for good
 
@@ -130,7 +130,15 @@ bool fill_purity_table(PyObject* rows) {
 }
 
 void set_substitute(PyObject* callable, PyObject* other) {
-  substitutes.insert_or_assign(Py_NewRef(callable), Py_NewRef(other));
+  Ref<> key, before;  // let go of when the table is as it is to be
+  if (auto found = substitutes.find(callable); found != substitutes.end()) {
+    key = steal(found->first);
+    before = steal(found->second);
+    substitutes.erase(found);
+  }
+  if (other != nullptr) {
+    substitutes.emplace(Py_NewRef(callable), Py_NewRef(other));
+  }
 }
 
 void set_wrapper_type(PyTypeObject* type) { wrapper_type = type; }

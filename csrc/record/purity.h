@@ -31,8 +31,9 @@ const void* key_of(PyObject* callable);
 
 // What is called in a callable's place while tracing: the function inside a compiled one, or what a marker says. A Python
 // function carries it as its attribute `_alternator_substitute`, (its id, the other callable), so that copies of its
-// attributes (functools.wraps) mark nothing; other callables are in a table, for good. Borrowed; null if there is none.
+// attributes (functools.wraps) mark nothing; other callables are in a table. Borrowed; null if there is none.
 PyObject* substitute_of(PyObject* callable);
+// Null takes it away.
 void set_substitute(PyObject* callable, PyObject* other);
 // The type of compiled functions, with the attribute __wrapped__.
 void set_wrapper_type(PyTypeObject* type);

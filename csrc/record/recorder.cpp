@@ -264,6 +264,28 @@ void Recorder::keep_place() {
   place_ = place();
 }
 
+// Where the exception comes from: frames that it leaves are gone later on, and a handler that lets it pass (`with`, `finally`)
+// raises it a second time.
+void Recorder::keep_place_of_exception() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type != nullptr && !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE)) {
+    PyErr_NormalizeException(&type, &value, &traceback);  // as a handler will; of a class that is C code
+  }
+  bool was_raised = traceback != nullptr || (value != nullptr && PyExceptionInstance_Check(value) &&
+                                             reinterpret_cast<PyBaseExceptionObject*>(value)->traceback != nullptr);
+  PyErr_Restore(type, value, traceback);
+  if (value != nullptr && value == raised_ && was_raised) {
+    trail_ = raised_trail_;
+    place_ = raised_place_;
+    return;
+  }
+  keep_place();
+  raised_ = value;
+  raised_trail_ = trail_;
+  raised_place_ = place_;
+}
+
 std::shared_ptr<const Trail> Recorder::trail() const {
   if (trail_ != nullptr) {
     return trail_;
@@ -321,6 +343,10 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   if (spy_) {
     show_instruction();
+    if (py::is_traced(position.ts)) {
+      abort(AbortReason::UnsupportedInstruction, "a listener switched a profiler on");
+      return Verdict::Abandon;
+    }
   }
   auto [at, oparg, op] = py::Instruction(position.instruction);
   if (op == Op::kKW_NAMES) {
@@ -355,7 +381,7 @@ Verdict Recorder::before_instruction(const Position& position) {
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception(const Position& position) {
   show_mode();
-  keep_place();  // frames that it leaves are gone
+  keep_place_of_exception();
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
       abort(AbortReason::OutOfResources, reinterpret_cast<PyTypeObject*>(lack)->tp_name);
@@ -411,7 +437,10 @@ void Recorder::record_frame_start() {
   py::Frame* frame = position_.frame;
   auto* function = frame->f_func;
   auto* object = reinterpret_cast<PyObject*>(function);
-  if (meet_skipped(frame)) {
+  if (depth_ > 1) {
+    record_disabled_start(object);
+  }
+  if (ended_ || meet_skipped(frame)) {
     return;
   }
   name_arguments();
@@ -642,7 +671,7 @@ void Recorder::record(Op op, int oparg) {
       record_context_exit(peek(4));
       return ended_ ? void() : record_call(peek(4), nullptr, 0);
     case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
-    case Op::kFORMAT_VALUE: return record_text(peek(oparg & 4 ? 2 : 1));
+    case Op::kFORMAT_VALUE: return defer_text(oparg) ? void() : record_text(peek(oparg & 4 ? 2 : 1));
     case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
     case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
     case Op::kLOAD_NAME:

@@ -97,6 +97,8 @@ class Recorder : public interp::Observer {
   int64_t number() const { return number_; }
   // How many of the frames that the trace began in are still there.
   size_t kept_frames() const { return kept_frames_; }
+  // Marks were made that stand for texts (rules_texts.cpp).
+  bool deferred_texts() const { return deferred_texts_; }
   // The frame of a generator that the trace began in or resumed; -1: it is none.
   int frame_of_generator(PyObject* generator) const {
     int frame = start_->frame_of(generator);
@@ -142,6 +144,7 @@ class Recorder : public interp::Observer {
 
  private:
   void keep_place();
+  void keep_place_of_exception();
   // Without those that stand in for C code.
   std::vector<std::pair<py::Frame*, const py::CodeUnit*>> frames_inwards() const;
   void show_instruction();
@@ -237,6 +240,8 @@ class Recorder : public interp::Observer {
   void record_compared(PyObject* object);
   // What str() and the like make of it.
   void record_text(PyObject* object, int depth = 0);
+  // FORMAT_VALUE of a tensor, for a call that is put off: record/rules_texts.cpp. False if it is none.
+  bool defer_text(int oparg);
   void record_length(PyObject* container);
   void record_truth(PyObject* object);
   // `assert` of a tensor: checked by the graph. False if the instruction is none.
@@ -252,6 +257,7 @@ class Recorder : public interp::Observer {
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_class_call(PyObject* type, PyObject* const* arguments, Py_ssize_t count);
   void record_method_parts(PyObject* method);
+  void record_disabled_start(PyObject* function);
   // As instructions make them; a stand-in may take the callable's place on the stack.
   void record_vector_call(PyObject** callable, Py_ssize_t count);
   void record_star_call(PyObject** callable, PyObject* args, PyObject* kwargs);
@@ -315,6 +321,7 @@ class Recorder : public interp::Observer {
   std::vector<bool> begun_;       // .. of generators that hung on them too: those that were resumed
   std::vector<int> lowest_;       // .. and the lowest depth that each one's stack had
   size_t kept_frames_ = 0;
+  bool deferred_texts_ = false;
   bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
   std::vector<Ref<>> generators_;  // made and begun by the trace; weak references: they die when the program says so
@@ -342,6 +349,9 @@ class Recorder : public interp::Observer {
   bool ended_ = false;
   std::string place_;                   // kept where frames may be gone before somebody asks; empty: the frame is there
   std::shared_ptr<const Trail> trail_;  // likewise
+  const void* raised_ = nullptr;        // the last exception that was seen; only to be compared
+  std::shared_ptr<const Trail> raised_trail_;
+  std::string raised_place_;
   bool notes_sites_ = false;
   Ref<> spy_;
   bool opaque_ = false;  // the call that is recorded is to run as one step

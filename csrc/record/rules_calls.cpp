@@ -1,4 +1,6 @@
 // What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
+#include <cstring>
+
 #include "interp/hook.h"
 #include "py/body.h"
 #include "py/iterator.h"
@@ -11,11 +13,25 @@ using source::Sort;
 
 namespace {
 
+// "module.function()". An object without a name is not asked for its text, which may be code of the program.
 std::string describe_callable(PyObject* callable) {
-  Ref<> text = steal(_PyObject_FunctionStr(callable));
+  PyTypeObject* type = Py_TYPE(callable);
+  bool cached = std::strcmp(type->tp_name, "functools._lru_cache_wrapper") == 0;
+  bool named = cached || PyFunction_Check(callable) || PyCFunction_Check(callable) || PyType_Check(callable) ||
+               type == &PyMethod_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+               type == &PyClassMethodDescr_Type || is_method_wrapper(callable);
+  Ref<> text = named ? steal(_PyObject_FunctionStr(callable)) : nullptr;
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
-  return utf8 ? utf8 : "?";
+  if (utf8 == nullptr) {
+    return std::string("an object of class ") + type->tp_name;
+  }
+  std::string result = utf8;
+  size_t record = result.find("pybind11_detail_function_record");  // what its functions are methods of
+  if (size_t dot = result.find('.', record); record != std::string::npos && dot != std::string::npos) {
+    result.erase(record, dot + 1 - record);
+  }
+  return cached ? result + ", which has a cache" : result;
 }
 
 PyObject* own_attribute_of_function(PyObject* function, const char* name) {
@@ -24,7 +40,11 @@ PyObject* own_attribute_of_function(PyObject* function, const char* name) {
 }
 
 // By torch.compiler.disable.
-bool is_disabled(PyObject* function) { return own_attribute_of_function(function, "_torchdynamo_disable") == Py_True; }
+bool is_disabled(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  return attributes != nullptr && PyDict_GetItemWithError(attributes, name) == Py_True;
+}
 
 // torch._dynamo.skip_frame.
 bool asks_to_skip(PyObject* function) {
@@ -184,7 +204,24 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
       return;
     }
   }
+  if (!PyCallable_Check(callable) && graph_.read_type(Py_TYPE(callable))) {
+    return;  // raises TypeError
+  }
   abort(AbortReason::UnknownCall, describe_callable(callable));
+}
+
+// A function that C code calls begins: a special method that is marked.
+void Recorder::record_disabled_start(PyObject* function) {
+  if (is_disabled(function)) {
+    auto outside = std::make_shared<Trail>();  // its own frame says nothing to the user
+    std::shared_ptr<const Trail> all = trail();
+    for (const auto& [code, offset] : *all) {
+      outside->emplace_back(share(code.get()), offset);
+    }
+    outside->pop_back();
+    trail_ = std::move(outside);
+    abort(AbortReason::DisabledCall, quote_call(function, nullptr, 0));
+  }
 }
 
 void Recorder::substitute(PyObject** slot) {

@@ -318,9 +318,9 @@ void Recorder::record_text(PyObject* object, int depth) {
     return record_text(reinterpret_cast<PyBaseExceptionObject*>(object)->args, depth + 1);
   }
   auto is_plain = [&](PyTypeObject& known) { return type->tp_repr == known.tp_repr; };
-  bool size = PyTuple_Check(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);  // torch.Size
+  bool c_tuple = PyTuple_Check(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);  // torch.Size: shows its items
   if (depth > 8 ||
-      !(size || is_plain(PyList_Type) || is_plain(PyTuple_Type) || is_plain(PyDict_Type) || is_plain(PySet_Type))) {
+      !(is_plain(PyList_Type) || is_plain(PyTuple_Type) || is_plain(PyDict_Type) || is_plain(PySet_Type) || c_tuple)) {
     return abort(AbortReason::UnknownRead, std::string("the text of ") + type->tp_name);  // may tell an address
   }
   record_contents(object);

@@ -21,11 +21,15 @@ void Recorder::note_context(PyObject* exception) {
 }
 
 void Recorder::record_raise(Op op, int oparg) {
-  keep_place();  // the frame may be left without further notice
-  record_unwinding(position_);
   PyObject* handled = py::topmost_handled_exception(position_.ts);
   bool again = op == Op::kRERAISE || oparg == 0;
   PyObject* exception = op == Op::kRERAISE ? peek(1) : oparg == 0 ? handled : peek(oparg);
+  if (again && exception != nullptr && exception == raised_) {
+    trail_ = raised_trail_;
+    place_ = raised_place_;
+  }
+  keep_place();  // the frame may be left without further notice
+  record_unwinding(position_);
   if (exception == nullptr || !PyExceptionInstance_Check(exception) || !graph_.is_outside(exception)) {
     return;  // the trace's own, or none: what is raised then is fresh
   }

@@ -86,6 +86,10 @@ bool Session::run() {
   if (!tracer_ || tracer_.get() == Py_None) {
     return false;
   }
+  if (py::is_traced(py::current_thread())) {  // a listener has switched a profiler on, which is to see the program run
+    Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", Py_False));
+    return false;
+  }
   Ref<> push = torch_c_function("_push_on_torch_function_stack");
   Ref<> pop = torch_c_function("_pop_torch_function_stack");
   Ref<> mode = steal(mode_type->tp_alloc(mode_type, 0));
@@ -126,14 +130,16 @@ bool Session::run() {
     recorder_.empty_generators();
   }
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
+  // Calls that are put off behind the graph are made once.
+  Ref<> deferring = steal(PyObject_CallMethod(tracer_.get(), "is_deferring", nullptr));
   // end(whether there will be a graph) -> whether the graph changes tensors that came from outside
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", exit_ ? Py_True : Py_False));
   if (ended.get() == Py_True) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
   draws_ = tensor::count_draws() != draws;
-  repeatable_ =
-      ended.get() == Py_False && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only());
+  repeatable_ = ended.get() == Py_False && deferring.get() == Py_False && tensor::count_foreign() == foreign &&
+                (!draws_ || tensor::RandomState::is_only());
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
@@ -191,8 +197,12 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   std::optional<exits::ExitProgram> program =
       recorder_.stopped() ? writer.write_break(*recorder_.stopped(), recorder_.kept_frames(), generators)
                           : writer.write_return(recorder_.result(), generators);
-  if (!program) {
+  unwritable_ = !program || (recorder_.stopped() && holds_texts());
+  // An exception of the program's own stays the reason.
+  if (!program && !(recorder_.aborted() && recorder_.aborted()->reason == AbortReason::UserException)) {
     abort_ = Abort{AbortReason::UnsupportedResult, recorder_.place(), writer.reason(), recorder_.trail()};
+  }
+  if (unwritable_) {
     return std::nullopt;
   }
   for (const journal::Place& place : recorder_.journal().places()) {
@@ -202,6 +212,16 @@ std::optional<exits::ExitProgram> Session::write_exit() {
     recorder_.graph().read_distinct_from_all(body.owner.get());
   }
   return program;
+}
+
+// Marks that stand for texts (rules_texts.cpp) are on a stack.
+bool Session::holds_texts() const {
+  if (!recorder_.deferred_texts()) {
+    return false;
+  }
+  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "holds_texts", nullptr));
+  PyErr_Clear();
+  return answer.get() != Py_False;
 }
 
 std::optional<Recorder::Stop> Session::again() const {

@@ -21,7 +21,8 @@ class Session {
   void end_by_exception();
   // What the region leaves; empty if a value cannot be rebuilt (aborted() says why), or if the trace is to be made again.
   std::optional<exits::ExitProgram> take_exit() { return std::move(exit_); }
-  bool has_exit() const { return exit_.has_value(); }
+  // What the trace left where it ended cannot be rebuilt; it may be so further in front.
+  bool is_unwritable() const { return unwritable_; }
   // The trace has to be made again, up to this instruction.
   std::optional<Recorder::Stop> again() const;
   // Whether torch was called at all.
@@ -52,6 +53,7 @@ class Session {
 
  private:
   std::optional<exits::ExitProgram> write_exit();
+  bool holds_texts() const;
 
   Ref<> begin_;
   Ref<> tracer_;
@@ -63,6 +65,7 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;
 };

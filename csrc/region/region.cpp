@@ -56,7 +56,7 @@ class ExitSearch {
  public:
   // Where to stop the next trace; empty if the last one, which ended at instruction `end`, will do.
   std::optional<record::Recorder::Stop> next(const record::Session& session, int64_t end) {
-    if (session.aborted() && session.aborted()->reason == AbortReason::UnsupportedResult && !session.has_exit()) {
+    if (session.is_unwritable()) {
       reason_ = session.aborted();
       unwritable_ = end;
     } else {
@@ -551,8 +551,8 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
     }
     if (region->graph && PyUnicode_Check(region->graph.get())) {
       const char* text = PyUnicode_AsUTF8(region->graph.get());
-      point.conduct = Conduct::Native;
-      tell("eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""});
+      point.conduct = fullgraph_ ? point.conduct : Conduct::Native;
+      tell(fullgraph_ ? "error" : "eager", Abort{AbortReason::BackendFailed, "?", text ? text : ""});
       return nullptr;
     }
     return region->graph ? region : nullptr;
@@ -706,6 +706,10 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
       state = std::move(*stepper.stopped());
     }
     at_break = true;
+    if (py::is_traced(py::current_thread())) {  // from here on: it is to see the program run
+      interp::Interpreting interpreting;
+      return interp::recreate(std::move(state));
+    }
     std::shared_ptr<Point> shared = point_of(state);
     Point& point = *shared;
     std::vector<PyObject*> slots = record::flatten(state);

@@ -468,7 +468,7 @@ def match_statement(x):
             return y * n * m
 
 
-@programs.add(3)
+@programs.add(2)
 def formatted(x):
     y = x + 1
     return f"{y.shape} {y.sum()}", repr(y), y * 2

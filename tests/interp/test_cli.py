@@ -325,8 +325,9 @@ def test_usage(place, arguments):
     assert "Traceback" not in result.stderr
 
 
-def test_help(place):
-    result = run_python(place, "-m", "alternator", "--help")
+@pytest.mark.parametrize("arguments", [["--help"], ["report", "--help"], ["interpret", "-h"]])
+def test_help(place, arguments):
+    result = run_python(place, "-m", "alternator", *arguments)
     assert result.returncode == 0
     assert "interpret" in result.stdout
 

@@ -1,5 +1,8 @@
 """The stream of events: what is told while functions are captured, and that nothing is while nobody listens."""
 
+import cProfile
+import itertools
+import sys
 import threading
 
 import pytest
@@ -215,3 +218,75 @@ def test_threads_have_captures_of_their_own():
         (began,) = [event for event in pick(heard, events.CaptureBegan) if event.capture == end.capture]
         assert began.thread == end.thread
     assert len(pick(heard, events.CaptureEnded)) == 6
+
+
+def ignore(frame, what, argument):
+    """Profile, or trace, nothing."""
+
+
+PROFILERS = {
+    "profiled": lambda event: cProfile.Profile().runcall(len, "a"),
+    "profiler": lambda event, turn=itertools.cycle([ignore, None]): sys.setprofile(next(turn)),
+    "tracer": lambda event, turn=itertools.cycle([ignore, None]): sys.settrace(next(turn)),
+    "profiler on": lambda event: sys.setprofile(ignore),
+}
+
+
+@pytest.mark.parametrize("name", PROFILERS)
+@pytest.mark.parametrize("steps", [False, True])
+def test_listener_switches_a_profiler(name, steps):
+    """It is switched in the middle of everything that the core does; the program runs as ever."""
+
+    def inner(x, log):
+        y = x + 1
+        log.append(print(end=""))
+        return y * 2
+
+    def program(x, log):
+        for _ in range(2):
+            x = inner(x, log)
+        for item in (x + i for i in range(2)):
+            print(end="")
+            x = x + item
+        return x
+
+    expected = program(X, [])
+    compiled = alternator.compile(program, backend="eager")
+    spied = []
+    try:
+        with events.listen(PROFILERS[name], calls=True, steps=steps, spy=lambda *what: spied.append(what)):
+            for _ in range(3):
+                log = []
+                assert torch.equal(compiled(X, log), expected)
+                assert log == [None, None]
+    finally:
+        sys.setprofile(None)
+        sys.settrace(None)
+
+
+def test_spy_switches_a_profiler():
+    turns = itertools.cycle([None] * 20 + [ignore])
+    compiled = alternator.compile(lambda x: [x + i for i in range(4)], backend="eager")
+    try:
+        with events.listen(lambda event: None, spy=lambda *what: sys.setprofile(next(turns))):
+            assert [y.tolist() for y in compiled(X)] == [(X + i).tolist() for i in range(4)]
+    finally:
+        sys.setprofile(None)
+
+
+def test_program_switches_a_profiler():
+    def program(x, log):
+        y = x + 1
+        sys.setprofile(lambda frame, what, argument: log.append(what))
+        y = helper(y)
+        sys.setprofile(None)
+        return y * 3
+
+    def helper(x):
+        return x * 2
+
+    compiled = alternator.compile(program, backend="eager")
+    for _ in range(2):
+        log = []
+        assert torch.equal(compiled(X, log), program(X, []))
+        assert log.count("call") == 1

@@ -1,7 +1,10 @@
 """What users read of breaks and mistakes: what happened, where, why, and what to do."""
 
+import contextlib
 import copy
+import functools
 import logging
+import operator
 import pathlib
 import random
 import re
@@ -176,6 +179,31 @@ def locks(x):
         return x * 2
 
 
+def compares(x):
+    return x if torch.equal(x, x + 1) else x * 2  # HERE
+
+
+@functools.lru_cache
+def remember(number):
+    return number + 1
+
+
+def remembers(x):
+    return x + remember(3)  # HERE
+
+
+class Marked:
+    @torch.compiler.disable
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+def disabled_method(x):
+    y = x + 1
+    Marked().attribute = y  # HERE
+    return y * 2
+
+
 def address(x):
     return x + id(x)  # HERE
 
@@ -220,11 +248,14 @@ W = torch.ones(3, requires_grad=True)
 SKIPPED = "Attempted to call function marked as skipped"
 # program -> (reason, what, words of why, words of a hint)
 SAID = {
-    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.cond"),
+    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.where"),
     item: ("TensorItem", "Unsupported Tensor.item() call", "number of Python's", "without `.item()`"),
-    prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "Leave it out"),
-    logs: ("Output", SKIPPED, "logging", "Leave it out"),
-    warns: ("OutputByC", SKIPPED, "warnings", "Leave it out"),
+    prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "reorderable_logging"),
+    logs: ("Output", SKIPPED, "logging", "reorderable_logging"),
+    warns: ("OutputByC", SKIPPED, "warnings", "reorderable_logging"),
+    compares: ("TensorScalar", "Data dependent operator", "torch.equal", "(x == y).all()"),
+    remembers: ("CachedCall", "Call of a function with a cache", "lru_cache", "__wrapped__"),
+    disabled_method: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "Marked.__setattr__", "Remove the"),
     next_of_iterator: ("IteratorOutside", "Unsupported method call: `__next__`", "generator", "Pass the container"),
     breaks: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: my own reason", "Remove the"),
     in_a_loop: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
@@ -369,7 +400,12 @@ def raises(x):
     raise KeyError("mine")
 
 
+def calls_a_number(x):
+    return (x + 1).shape[0](2)
+
+
 ERRORS = {
+    calls_a_number: TypeError,
     undefined: UnboundLocalError,
     raises_a_number: TypeError,
     catches_a_number: TypeError,
@@ -378,14 +414,78 @@ ERRORS = {
 }
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("fn", ERRORS, ids=lambda fn: fn.__name__)
-def test_errors_of_the_program_are_its_own(fn):
+def test_errors_of_the_program_are_its_own(fn, fullgraph):
+    if fullgraph and fn is imports_what_is_not_there:
+        pytest.skip("an import is a break before it fails")
     with pytest.raises(Exception) as expected:
         fn(X)
     with pytest.raises(ERRORS[fn]) as raised:
-        alternator.compile(fn, backend="eager")(X)
+        alternator.compile(fn, backend="eager", fullgraph=fullgraph)(X)
     assert str(raised.value) == str(expected.value)
     assert raised.traceback[-1].lineno == expected.traceback[-1].lineno
+
+
+@contextlib.contextmanager
+def scope():
+    yield
+
+
+def through_a_scope(x):
+    with scope():
+        y = x + 1
+        raise KeyError(y.shape)  # HERE
+
+
+def through_finally(x):
+    try:
+        y = x + 1
+        return y, {}["a"]  # HERE
+    finally:
+        x = 1
+
+
+def through_a_handler(x):
+    try:
+        y = x + 1
+        raise KeyError(y.shape)  # HERE
+    except KeyError:
+        x = 1
+        raise
+
+
+@pytest.mark.parametrize("fn", [through_a_scope, through_finally, through_a_handler], ids=lambda fn: fn.__name__)
+def test_exceptions_have_the_place_where_they_came_from(fn):
+    """Not that of a handler that lets it pass."""
+    heard = []
+    with events.listen(heard.append), pytest.raises(KeyError):
+        alternator.compile(fn, backend="eager")(X)
+    places = [event.place for event in heard if isinstance(event, events.Break) and event.place is not None]
+    assert places[0].line == find_line(fn)[0]
+    with pytest.raises(KeyError):  # no error of ours
+        alternator.compile(fn, backend="eager", fullgraph=True)(X)
+
+
+def test_backend_that_cannot_compile_a_full_graph():
+    """It is one of the errors that are a reason to run eagerly, otherwise."""
+
+    def refuse(module, inputs):
+        raise torch._subclasses.fake_tensor.UnsupportedFakeTensorException("not this one")
+
+    with pytest.warns(UserWarning, match="not this one"):
+        assert torch.equal(alternator.compile(lambda x: x + 1, backend=refuse)(X), X + 1)
+    with pytest.raises(alternator.Unsupported, match="not this one"):
+        alternator.compile(lambda x: x + 1, backend=refuse, fullgraph=True)(X)
+
+
+def test_names_in_messages():
+    """Functions of pybind11 go by their names, objects by their class."""
+    (stop, *_) = hear(lambda x: (x + 1, torch._C._dispatch_keys(x)), X)
+    assert "`torch._C._dispatch_keys`" in stop.why
+    method = operator.methodcaller("upper")
+    (stop, *_) = hear(lambda x: (x + 1, method("a")), X)
+    assert "an object of class operator.methodcaller" in stop.why
 
 
 def test_the_call_of_a_library_that_led_there():
@@ -394,7 +494,7 @@ def test_the_call_of_a_library_that_led_there():
             return x.sum().item()
 
     def through_torch(x):
-        return torch.utils.checkpoint.checkpoint(lambda x: x + 1, x + 1, use_reentrant=True)
+        return torch.testing.assert_close(x + 1, x + 1)
 
     (stop, *_) = hear(torch.nn.Sequential(Broken()), X)
     assert [frame.function.split(".")[-1] for frame in stop.user_frames] == ["forward"]
