@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from capture.agreement import Captured, outcome, same
+from capture.breaking import stop
 
 pytestmark = pytest.mark.capture
 
@@ -94,14 +95,14 @@ def kept_as_it_was():
     return note, lambda: setattr(state, "n", state.n + 7), lambda: vars(state)
 
 
-@counter(5)
+@counter(4)
 def behind_a_break():
     state = types.SimpleNamespace(n=0)
 
     def count(x):
         state.n += 1
         x = x + 1
-        torch._dynamo.graph_break()
+        stop()
         state.n += 1
         return x * 2, state.n
 
