@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import types
+import typing
 
 
 def methods(cls, *names):
@@ -120,6 +121,7 @@ def make_rows() -> dict[str, list]:
         "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
         "truth": [bool, operator.truth, operator.not_],
         "own": [*methods(types.GeneratorType, "send", "throw", "close")],
+        "primed": find_caches_of_typing(),
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
         "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
         "get_attr": [getattr, hasattr, object.__getattribute__],
@@ -149,6 +151,7 @@ def make_rows() -> dict[str, list]:
             *methods(collections.OrderedDict, "__init__", "move_to_end", "update", "popitem", "clear"),
             *methods(BaseException, "with_traceback", "__init__"),
         ],
+        "cache": [_capture.cache_parts, _capture.cached_result, _capture.find_cached, _capture.keep_cached],
         "iterator": [iter],
         "advance": [next],
         "torch": list(find_torch_functions()),
@@ -204,6 +207,12 @@ def find_real_modules():
     folder = os.path.join(os.path.dirname(torch.__file__), "_dynamo")
     names = {name.partition(".")[0] for name in os.listdir(folder)} - {"__init__", "__pycache__", *TRACED_MODULES}
     return REAL_MODULES + tuple(f"torch._dynamo.{name}" for name in sorted(names))
+
+
+def find_caches_of_typing():
+    """Find the caches behind typing's subscripts: of functions of their arguments alone."""
+    caches = [getattr(clear, "__self__", None) for clear in typing._cleanups]
+    return [cache for cache in caches if isinstance(cache, functools._lru_cache_wrapper)]
 
 
 def find_getters():

@@ -241,6 +241,33 @@ def call_attrgetter(self, value, /):
     return found[0] if len(found) == 1 else tuple(found)
 
 
+def call_cache(self, /, *args, **kwargs):
+    """Call what functools.lru_cache made. The cache itself is called with the same when the region has run."""
+    results, function, typed, mark, limit, made, calls = _capture.cache_parts(self)
+    if limit == 0:
+        return function(*args, **kwargs)
+    key = args
+    if kwargs:
+        key += (mark,)
+        for item in kwargs.items():
+            key += item
+    if typed:
+        key += tuple([type(value) for value in (*args, *kwargs.values())])
+    elif not kwargs and len(args) == 1 and type(args[0]) in (int, str):
+        key = args[0]
+    if key in made:
+        result = made[key]
+    else:
+        result = _capture.find_cached(results, key)
+        if result is ...:
+            value = function(*args, **kwargs)
+            result = made[key] = _capture.keep_cached(results, key, value, limit, len(made))
+        elif limit > 0:
+            result = _capture.cached_result(result)
+    calls.append((args, kwargs, result))
+    return result
+
+
 # ---- The operators as functions ------------------------------------------------------------------------------------
 
 
@@ -350,6 +377,7 @@ STAND_INS = {
         functools.partial: call_partial,
         operator.itemgetter: call_itemgetter,
         operator.attrgetter: call_attrgetter,
+        functools._lru_cache_wrapper: call_cache,
     },
 }
 

@@ -6,6 +6,7 @@
 #include "api/forwarder.h"
 #include "base/phase.h"
 #include "py/heap_object.h"
+#include "py/lru_cache.h"
 #include "record/arguments.h"
 #include "record/fault.h"
 #include "record/node_maker.h"
@@ -382,6 +383,32 @@ PyObject* take_fault(PyObject*, PyObject*) {
 // look_into(object): for stand-ins. The table of purities says what it reads; there is nothing else to it.
 PyObject* look_into(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
+// cache_parts(functools.lru_cache) -> (its dict, its function, whether its keys have types, the mark in front of keywords,
+// its limit, the results that the trace made, its calls). For its stand-in.
+PyObject* cache_parts(PyObject*, PyObject* object) {
+  record::Session* session = session_or_error();
+  py::Cache* cache = py::as_cache(object);
+  if (session == nullptr || cache == nullptr) {
+    return session ? PyErr_Format(PyExc_TypeError, "no functools.lru_cache") : nullptr;
+  }
+  const journal::CacheCalls* made = session->recorder().journal().calls_of(object);
+  return made ? Py_BuildValue("(OOOOnOO)", cache->results, cache->function, cache->typed ? Py_True : Py_False,
+                              cache->mark, cache->limit, made->results.get(), made->calls.get())
+              : nullptr;
+}
+
+// find_cached(dict of a cache, key) -> the link or result; Ellipsis if there is none
+PyObject* find_cached(PyObject*, PyObject* const* args, Py_ssize_t) {
+  PyObject* found = PyDict_GetItemWithError(args[0], args[1]);
+  return found ? Py_NewRef(found) : PyErr_Occurred() ? nullptr : Py_NewRef(Py_Ellipsis);
+}
+
+// keep_cached(dict, key, result, limit, how many were kept before) -> the result
+PyObject* keep_cached(PyObject*, PyObject* const* args, Py_ssize_t) { return Py_NewRef(args[2]); }
+
+// cached_result(link)
+PyObject* cached_result(PyObject*, PyObject* link) { return Py_NewRef(py::result_of_link(link)); }
+
 // set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by
 // identity, code of module calls, torch.nn.Module.__getattr__ or None, torch.Tensor.__hash__ or None)
 PyObject* set_up(PyObject*, PyObject* args) {
@@ -391,6 +418,7 @@ PyObject* set_up(PyObject*, PyObject* args) {
                         &PyCode_Type, &module_call, &module_getattr, &tensor_hash)) {
     return nullptr;
   }
+  py::as_cache(Py_None);  // tries out what caches are like, which runs Python code: not while tracing
   record::set_real_modules(modules);
   record::Recorder::module_call = Py_NewRef(module_call);
   auto keep = [](PyObject* function, PyObject** to, PyObject** code) {
@@ -411,6 +439,10 @@ PyObject* set_up(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"set_up", set_up, METH_VARARGS, nullptr},
     {"look_into", look_into, METH_O, nullptr},
+    {"cache_parts", cache_parts, METH_O, nullptr},
+    {"find_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(find_cached)), METH_FASTCALL, nullptr},
+    {"keep_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(keep_cached)), METH_FASTCALL, nullptr},
+    {"cached_result", cached_result, METH_O, nullptr},
     {"watch", watch, METH_O, nullptr},
     {"add_input", add_input, METH_O, nullptr},
     {"name_of", name_of, METH_O, nullptr},

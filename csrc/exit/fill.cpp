@@ -252,6 +252,25 @@ bool ExitWriter::add_effects() {
       return false;
     }
   }
+  return add_cache_effects();
+}
+
+bool ExitWriter::add_cache_effects() {
+  for (const journal::CacheCalls& made : journal_.cache_calls()) {
+    std::optional<Step> step = around_.outside(made.cache.get());
+    int node = step && step->kind == StepKind::Node ? step->index : -1;
+    for (Py_ssize_t i = 0; node >= 0 && i < PyList_GET_SIZE(made.calls.get()); ++i) {  // else the trace made the cache
+      PyObject* call = PyList_GET_ITEM(made.calls.get(), i);
+      Effect effect{EffectKind::CallCache, node};
+      for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(call); ++j) {
+        effect.steps.push_back(add(PyTuple_GET_ITEM(call, j)));
+        if (effect.steps.back() < 0) {
+          return false;
+        }
+      }
+      program_.effects.push_back(std::move(effect));
+    }
+  }
   return true;
 }
 

@@ -80,6 +80,7 @@ enum class EffectKind : uint8_t {
   Rewrite,     // a dict, set or deque: everything
   Shift,       // a deque: `index` items less at the left, then more at the right
   Advance,     // an iterator, by `index` items
+  CallCache,   // a functools.lru_cache is called, and its function gives: args, kwargs, result
 };
 
 // A write to an object from outside, done when the values are made.

@@ -7,6 +7,7 @@
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/iterator.h"
+#include "py/lru_cache.h"
 
 namespace alternator::exits {
 namespace {
@@ -321,6 +322,7 @@ bool Runner::write(const Effect& effect) {
       return true;
     }
     case EffectKind::Rewrite: return rewrite(effect, owner);
+    case EffectKind::CallCache: return py::put_into_cache(py::as_cache(owner), value(0), value(1), value(2));
     case EffectKind::Advance:
       for (Py_ssize_t i = 0; i < effect.index; ++i) {
         Ref<> item = steal(Py_TYPE(owner)->tp_iternext(owner));

@@ -84,6 +84,7 @@ class ExitWriter {
   bool add_position(int frame, int index, PyObject* value, int* step);
   bool add_effects();
   std::vector<const journal::Place*> places_in_order() const;
+  bool add_cache_effects();
   bool add_place_effect(const journal::Place& place, int node);
   bool add_list_effect(const journal::Body& body, int node);
   bool add_dict_effect(const journal::Body& body, int node);

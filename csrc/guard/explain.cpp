@@ -132,6 +132,7 @@ std::string explain_kind(const GuardList& list, const Guard& guard, PyObject* pa
     case Kind::IteratorMore:
     case Kind::IteratorEnd: return explain_iterator(name, guard, parent);
     case Kind::IteratorItem: return "item " + std::to_string(guard.index) + " of `" + name + "` changed";
+    case Kind::CacheEntry: return what + "of a cache was absent, is not any more or the cache is full";
     case Kind::Word: return what + "stands elsewhere now";
     case Kind::Distinct:
       return "`" + name + "` and `" + spoken(list.names[guard.child]) + "` were two objects, are now one";

@@ -5,6 +5,7 @@
 #include "py/body.h"
 #include "py/collector.h"
 #include "py/iterator.h"
+#include "py/lru_cache.h"
 #include "py/members.h"
 #include "py/ordered_dict.h"
 
@@ -164,6 +165,14 @@ bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* 
       }
       break;
     case Kind::TensorFacts: return guard.facts->matches(parent);
+    case Kind::CacheEntry: {
+      PyObject* found = py::dict_item(parent, guard.key.get());
+      if (found == nullptr) {
+        return guard.index < 0 || PyDict_GET_SIZE(parent) < guard.index;
+      }
+      found = guard.index < 0 ? found : py::result_of_link(found);
+      return guard.expect == Expect::Value && source::same_primitive(found, guard.value.get());
+    }
     case Kind::Distinct: return parent != (*slots)[guard.child];
     case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
     case Kind::CAttribute: {

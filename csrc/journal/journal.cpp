@@ -102,6 +102,20 @@ PyObject* Journal::current(const Place& place) {
   return look(place.kind, place.owner.get(), place.key.get(), place.offset, &known);
 }
 
+const CacheCalls* Journal::calls_of(PyObject* cache) {
+  for (const CacheCalls& known : cache_calls_) {
+    if (known.cache.get() == cache) {
+      return &known;
+    }
+  }
+  CacheCalls made{share(cache), steal(PyDict_New()), steal(PyList_New(0))};
+  if (!made.results || !made.calls) {
+    return nullptr;
+  }
+  cache_calls_.push_back(std::move(made));
+  return &cache_calls_.back();
+}
+
 void Journal::roll_back() {
   body_of_.clear();
   by_owner_.clear();
@@ -130,6 +144,8 @@ void Journal::roll_back() {
   }
   std::vector<Place> places = std::move(places_);
   std::vector<Body> bodies = std::move(bodies_);
+  std::vector<CacheCalls> cache_calls = std::move(cache_calls_);
+  cache_calls_.clear();
   orders_.clear();
   iterators_.clear();
   advances_.clear();

@@ -34,6 +34,13 @@ struct Body {
   Ref<> twin;  // holds the original contents
 };
 
+// What a trace does with a functools.lru_cache. The cache stays as it is: it is called when the region has run.
+struct CacheCalls {
+  Ref<> cache;
+  Ref<> results;  // a dict: what it does not have yet, by key
+  Ref<> calls;    // a list of (args, kwargs, result)
+};
+
 class Journal {
  public:
   // Notes a place before it is written. False if it cannot be put back.
@@ -59,8 +66,14 @@ class Journal {
 
   const std::vector<Place>& places() const { return places_; }
   const std::vector<Body>& bodies() const { return bodies_; }
+  // The trace has changed nothing from outside so far.
+  bool is_empty() const { return places_.empty() && bodies_.empty() && iterators_.empty(); }
   // What is there now, borrowed; null if absent.
   static PyObject* current(const Place& place);
+
+  // The calls of a functools.lru_cache. Null with an exception set.
+  const CacheCalls* calls_of(PyObject* cache);
+  const std::vector<CacheCalls>& cache_calls() const { return cache_calls_; }
 
   void roll_back();
 
@@ -73,6 +86,7 @@ class Journal {
   std::unordered_map<PyObject*, size_t> body_of_;
   std::unordered_map<PyObject*, py::IteratorState> iterators_;
   std::vector<Ref<>> advances_;
+  std::vector<CacheCalls> cache_calls_;
   std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 

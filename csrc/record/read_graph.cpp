@@ -193,6 +193,14 @@ void ReadGraph::read_presence(int parent, Kind kind, PyObject* key, Py_ssize_t i
   }
 }
 
+void ReadGraph::read_cache_entry(int results, PyObject* key, Py_ssize_t room, PyObject* value) {
+  if (std::optional<Guard> guard = begin_read(results, Kind::CacheEntry, key, room)) {
+    guard->expect = value ? Expect::Value : Expect::Absent;
+    guard->value = share(value);
+    list_.guards.push_back(std::move(*guard));
+  }
+}
+
 void ReadGraph::read_length(int parent, Py_ssize_t length) {
   if (is_new(parent, Kind::Length, nullptr, 0)) {
     Guard guard{Kind::Length};

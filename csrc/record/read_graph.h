@@ -57,6 +57,9 @@ class ReadGraph {
   void note_class_value(PyTypeObject* type, PyObject* name, PyObject* value);
   // What a function without arguments says of the state of torch or Python.
   void read_setting(PyObject* getter, PyObject* value);
+  // A functools.lru_cache does not have a key, or has `value` for it unless that is null. There are less than `room`
+  // others; -1: the cache has no limit.
+  void read_cache_entry(int results, PyObject* key, Py_ssize_t room, PyObject* value);
   void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
   // The object is written: no other object of its type may become the same one.

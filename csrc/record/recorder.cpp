@@ -375,6 +375,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   note_sites_of_guards();
   deciding_ = false;
+  torch_steps_ += opaque_;
   return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
 }
 

@@ -255,6 +255,9 @@ class Recorder : public interp::Observer {
   void substitute(PyObject** slot);
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
+  void record_cache(PyObject* const* arguments, size_t count);
+  void record_cache_search(PyObject* results, PyObject* key);
+  void record_cache_result(PyObject* results, PyObject* key, PyObject* value, Py_ssize_t limit, Py_ssize_t made);
   void record_class_call(PyObject* type, PyObject* const* arguments, Py_ssize_t count);
   void record_method_parts(PyObject* method);
   void record_disabled_start(PyObject* function);
@@ -354,7 +357,9 @@ class Recorder : public interp::Observer {
   std::string raised_place_;
   bool notes_sites_ = false;
   Ref<> spy_;
-  bool opaque_ = false;  // the call that is recorded is to run as one step
+  bool opaque_ = false;      // the call that is recorded is to run as one step
+  int64_t torch_steps_ = 0;  // instructions that torch executed, calls of lru_caches and of what sets states
+  std::vector<int64_t> steps_before_caches_;  // .. before the functions of lru_caches were called that still run
   PyObject* tracer_ = nullptr;
   std::function<void(bool)> turn_mode_;
   bool mode_hidden_ = false;

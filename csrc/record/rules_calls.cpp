@@ -4,6 +4,7 @@
 #include "interp/hook.h"
 #include "py/body.h"
 #include "py/iterator.h"
+#include "py/lru_cache.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
 
@@ -360,6 +361,12 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         record_truth(argument);
       }
       return;
+    case Purity::Primed: {
+      interp::Unobserved native;
+      Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));
+      PyErr_Clear();
+      return;
+    }
     case Purity::Registry: {
       Ref<> module = steal(PyImport_ImportModule("_abc"));
       Ref<> getter = module ? steal(PyObject_GetAttrString(module.get(), "get_cache_token")) : nullptr;
@@ -447,6 +454,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return;
     case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
+    case Purity::Cache: return record_cache(all.data(), all.size());
     case Purity::Real: return abort(AbortReason::MustRun, quote_call(callable, arguments, count));
     case Purity::State: return record_state_call(callable);
     case Purity::Scope: return;  // told when its frame begins
@@ -467,6 +475,31 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       }
       return graph_.read_setting(getter.get(), value.get());
     }
+  }
+}
+
+// The functions for the stand-in of functools.lru_cache: of the cache, or a link; of its dict and a key; and of a result,
+// limit and how many results were made before. Limits and the like are what they were when the cache was made.
+void Recorder::record_cache(PyObject* const* arguments, size_t count) {
+  static PyObject* const names[] = {PyUnicode_InternFromString("results"), PyUnicode_InternFromString("__wrapped__"),
+                                    PyUnicode_InternFromString("result")};
+  PyObject* object = arguments[0];
+  int node = graph_.node_of(object);
+  if (count == 2) {
+    return record_cache_search(object, arguments[1]);
+  }
+  if (count == 5) {
+    Py_ssize_t limit = PyLong_AsSsize_t(arguments[3]);
+    return record_cache_result(object, arguments[1], arguments[2], limit, PyLong_AsSsize_t(arguments[4]));
+  }
+  if (node < 0) {
+    return;  // the trace made it
+  }
+  if (py::Cache* cache = py::as_cache(object)) {
+    graph_.read_object(node, guard::Kind::Slot, names[0], offsetof(py::Cache, results), cache->results);
+    graph_.read(node, guard::Kind::Slot, names[1], offsetof(py::Cache, function), cache->function);
+  } else {
+    graph_.read(node, guard::Kind::Slot, names[2], offsetof(py::CacheLink, result), py::result_of_link(object));
   }
 }
 

@@ -1,6 +1,7 @@
 // What operators, comparisons, subscripts and iteration read from containers.
 #include <algorithm>
 
+#include "py/lru_cache.h"
 #include "py/members.h"
 #include "record/recorder.h"
 
@@ -23,7 +24,7 @@ bool is_plain_key(PyObject* key) {
     return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::is_nested_function(key);
   }
   if (!PyTuple_CheckExact(key)) {
-    return false;
+    return py::is_cache_mark(key);
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     if (!is_plain_key(PyTuple_GET_ITEM(key, i))) {
@@ -158,6 +159,34 @@ void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key) {
   note_class_value(Py_TYPE(key), hash, method);
   graph_.read(node, Kind::KeyedItem, nullptr, key_node, value);
   opaque_ = true;
+}
+
+void Recorder::record_cache_search(PyObject* results, PyObject* key) {
+  ++torch_steps_;  // a function that asks another cache does more than compute
+  if (!is_plain_key(key)) {
+    return abort(AbortReason::UnknownRead, "an item by a key that runs code");
+  }
+  return py::dict_item(results, key) != nullptr ? record_item(results, key, true)
+                                                : steps_before_caches_.push_back(torch_steps_);
+}
+
+// There was no result, and this is what the function gave; the cache will have it from now on. If it is a number and the
+// function did nothing but compute it, the region fits the next call as well. Else that one finds an object that this one
+// has yet to make, or does not call the function: it is another region. A cache that is full forgets something, which
+// may be asked for later.
+void Recorder::record_cache_result(PyObject* results, PyObject* key, PyObject* value, Py_ssize_t limit,
+                                   Py_ssize_t made) {
+  bool computes = journal_.is_empty() && steps_before_caches_.back() == torch_steps_;
+  steps_before_caches_.pop_back();
+  int node = graph_.node_of(results);
+  if (node < 0) {
+    return;
+  }
+  if (limit >= 0 && PyDict_GET_SIZE(results) + made >= limit) {
+    return abort(AbortReason::WriteOutside, "a functools.lru_cache that is full");
+  }
+  bool number = computes && source::sort_of(value) == Sort::Primitive;
+  graph_.read_cache_entry(node, key, limit >= 0 ? limit - made : -1, number ? value : nullptr);
 }
 
 void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {

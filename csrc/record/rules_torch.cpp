@@ -61,6 +61,7 @@ bool Recorder::is_tensor_operation(PyObject* const* operands, Py_ssize_t count) 
 }
 
 bool Recorder::tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs) {
+  ++torch_steps_;
   interp::Unobserved native;
   Ref<> told = steal(PyObject_CallMethod(tracer_, "note", "OOO", function, args, kwargs));
   if (!told) {

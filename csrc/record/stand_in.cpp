@@ -93,7 +93,7 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   auto found = table.find(key_of(callable));
   if (found == table.end() || found->second.when == When::Instance) {
     found = table.find(Py_TYPE(callable));
-    if (found == table.end() || found->second.when != When::Instance) {
+    if (found == table.end() || found->second.when != When::Instance || purity_of(callable)) {
       return nullptr;
     }
     self = share(callable);
