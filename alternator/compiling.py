@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from alternator import _capture, deferring, events, logs, progress, stand_ins, torch_stand_ins
+from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_stand_ins
 from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
@@ -53,6 +53,7 @@ def prepare():
     make_table()[deferring.defer_call] = deferring.record_deferred
     _capture.add_purity("torch", deferring.defer_call)
     _capture.add_purity("real", deferring.run_for_real)
+    flat_calls.prepare()
     logs.start()
     progress.start()
 

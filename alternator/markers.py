@@ -19,6 +19,7 @@ from torch._dynamo import decorators, mutation_guard
 from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
+from alternator.flat_calls import call_with_leaves
 from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, substitute
 from alternator.torch_calls import Unsupported
 from alternator.torch_states import make_notes
@@ -59,9 +60,9 @@ def disallow_in_graph(theirs, fn):
 
 
 @extends(decorators)
-def nonstrict_trace(theirs, fn):
-    wrapped = theirs(fn)
-    substitute(wrapped, call_in_graph(wrapped))
+def nonstrict_trace(theirs, traceable_fn):
+    wrapped = theirs(traceable_fn)
+    substitute(wrapped, call_with_leaves(wrapped))
     return wrapped
 
 

@@ -5,6 +5,7 @@ import functools
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounter, EagerAndRecordGraphs
+from torch.utils import _pytree as pytree
 
 pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("take_over")]
 X = torch.arange(6.0).reshape(2, 3)
@@ -58,7 +59,57 @@ def test_nonstrict_trace():
 
     result, (graph,) = captured(program, X, fullgraph=True)
     assert torch.equal(result, program(X))
-    assert opaque in targets(graph)
+    assert [getattr(target, "__name__", target) for target in targets(graph)] == ["getattr", "opaque", "getitem", "mul"]
+
+
+class Pair:
+    def __init__(self, x, y, mark=None):
+        self.x, self.y, self.mark = x, y, mark
+
+
+pytree.register_pytree_node(Pair, lambda pair: ((pair.x, pair.y), pair.mark), lambda xy, mark: Pair(*xy, mark))
+
+
+def test_nonstrict_trace_of_trees():
+    @torch._dynamo.nonstrict_trace
+    def opaque(pair, options, n=2):
+        torch._dynamo.graph_break()
+        return {"pair": Pair(pair.x * n, options["y"]), "mark": pair.mark, "size": pair.x.shape[0]}
+
+    def program(x, mark, n):
+        made = opaque(Pair(x + 1, x, mark), {"y": x.cos()}, n=n)
+        return made["pair"].x.sin() + made["pair"].y, made["mark"], made["size"]
+
+    graphs = EagerAndRecordGraphs()
+    compiled = torch.compile(program, backend=graphs, fullgraph=True)
+    for args in [(X, "a", 2), (X, "a", 2), (X, "b", 2), (X, "a", 3), (X[:1], "a", 3)]:
+        result, expected = compiled(*args), program(*args)
+        assert torch.equal(result[0], expected[0])
+        assert result[1:] == expected[1:]
+    assert len(graphs.graphs) == 4
+    assert torch.equal(torch.compile(program, backend="aot_eager", fullgraph=True)(X, "a", 2)[0], program(X, "a", 2)[0])
+
+
+def test_nonstrict_trace_of_other_objects():
+    """Objects that pytree does not take apart could be others the next time."""
+
+    @torch._dynamo.nonstrict_trace
+    def opaque(x, holder):
+        return x * getattr(holder, "mark", holder).factor
+
+    class Holder:
+        factor = 3
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="class Holder"):
+        captured(lambda x: opaque(x, Holder()), X, fullgraph=True)
+    holder = Holder()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="no leaf"):
+        captured(lambda x: opaque(x, Pair(x, x, holder)), X, fullgraph=True)
+    compiled = torch.compile(lambda x, holder: opaque(x + 1, Pair(x, x, holder)), backend="eager")
+    assert torch.equal(compiled(X, holder), (X + 1) * 3)
+    other = Holder()
+    other.factor = 4
+    assert torch.equal(compiled(X, other), (X + 1) * 4)
 
 
 @pytest.mark.parametrize("recursive", [True, False])
