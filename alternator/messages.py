@@ -213,8 +213,8 @@ ROWS = [
         "CachedCall",
         "UnknownCall",
         "Call of a function with a cache: `{name}`",
-        "`{name}` is wrapped by `functools.lru_cache` or `functools.cache`: what a call gives depends on the calls "
-        "before it, which cannot be watched.",
+        "`{name}` is wrapped by `functools.lru_cache` or `functools.cache`, and an argument is an object of a class, "
+        "maybe `self`: what the cache has for it cannot be watched. Or the cache is full and would forget a result.",
         ("Call `{name}.__wrapped__`, the function itself.", "Call it outside, and pass what it gives as an argument."),
         ("*, which has a cache",),
     ),

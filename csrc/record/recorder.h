@@ -256,6 +256,7 @@ class Recorder : public interp::Observer {
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
   void record_cache(PyObject* const* arguments, size_t count);
+  std::string describe_called_cache() const;
   void record_cache_search(PyObject* results, PyObject* key);
   void record_cache_result(PyObject* results, PyObject* key, PyObject* value, Py_ssize_t limit, Py_ssize_t made);
   void record_class_call(PyObject* type, PyObject* const* arguments, Py_ssize_t count);

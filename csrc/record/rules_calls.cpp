@@ -478,6 +478,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
   }
 }
 
+// The stand-in's first argument.
+std::string Recorder::describe_called_cache() const { return describe_callable(position_.frame->localsplus[0]); }
+
 // The functions for the stand-in of functools.lru_cache: of the cache, or a link; of its dict and a key; and of a result,
 // limit and how many results were made before. Limits and the like are what they were when the cache was made.
 void Recorder::record_cache(PyObject* const* arguments, size_t count) {

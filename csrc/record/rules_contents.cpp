@@ -164,7 +164,7 @@ void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key) {
 void Recorder::record_cache_search(PyObject* results, PyObject* key) {
   ++torch_steps_;  // a function that asks another cache does more than compute
   if (!is_plain_key(key)) {
-    return abort(AbortReason::UnknownRead, "an item by a key that runs code");
+    return abort(AbortReason::UnknownCall, describe_called_cache());
   }
   return py::dict_item(results, key) != nullptr ? record_item(results, key, true)
                                                 : steps_before_caches_.push_back(torch_steps_);
@@ -183,7 +183,7 @@ void Recorder::record_cache_result(PyObject* results, PyObject* key, PyObject* v
     return;
   }
   if (limit >= 0 && PyDict_GET_SIZE(results) + made >= limit) {
-    return abort(AbortReason::WriteOutside, "a functools.lru_cache that is full");
+    return abort(AbortReason::UnknownCall, describe_called_cache());
   }
   bool number = computes && source::sort_of(value) == Sort::Primitive;
   graph_.read_cache_entry(node, key, limit >= 0 ? limit - made : -1, number ? value : nullptr);

@@ -184,12 +184,12 @@ def compares(x):
 
 
 @functools.lru_cache
-def remember(number):
-    return number + 1
+def remember(key):
+    return 1
 
 
 def remembers(x):
-    return x + remember(3)  # HERE
+    return x + remember(KEY)  # HERE
 
 
 class Marked:
@@ -243,6 +243,7 @@ def wrong_shapes(x):
 
 
 LOCK = threading.Lock()
+KEY = pathlib.PurePath("key")
 ITERATOR = (number for number in [1.0] * 100)
 W = torch.ones(3, requires_grad=True)
 SKIPPED = "Attempted to call function marked as skipped"
