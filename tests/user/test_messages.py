@@ -215,8 +215,8 @@ def sets_an_attribute(x):
 
 
 def change_of_autograd(x):
-    x = x + 1
-    x.detach_()  # HERE
+    x = x + torch.nn.Parameter(torch.ones(()))
+    x.retain_grad()  # HERE
     return x
 
 
