@@ -209,13 +209,11 @@ class GraphWriter:
                 enabled, before = before.args[0], None
 
 
-@functools.lru_cache(8192)
 def find_candidate(target):
     """Find what the name of a node begins with."""
     return torch.fx.Graph._target_to_str(None, target)
 
 
-@functools.lru_cache(4096)
 def is_plain(candidate):
     """Tell whether a name is one as it is, and has no number at its end."""
     legal = candidate.isidentifier() and candidate.isascii() and candidate not in _illegal_names

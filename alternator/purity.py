@@ -230,7 +230,7 @@ def find_getters():
 KNOWN_GETTERS = {
     *("_is_torch_function_mode_enabled", "_len_torch_function_stack", "_has_torch_function"),
     *("_has_torch_function_unary", "_has_torch_function_variadic", "_is_torch_function_all_disabled"),
-    *("_is_torch_function_enabled", "_get_tracing_state", "is_grad_enabled", "is_autocast_enabled"),
+    *("_is_torch_function_enabled", "_get_tracing_state", "_is_tracing", "is_grad_enabled", "is_autocast_enabled"),
     *("get_autocast_dtype", "is_autocast_cache_enabled", "is_inference_mode_enabled", "get_default_dtype"),
     *("is_autocast_cpu_enabled", "_get_deterministic_algorithms", "_get_deterministic_algorithms_warn_only"),
     *("_is_autocast_available", "_get_privateuse1_backend_name"),

@@ -139,7 +139,7 @@ class Tracer:
         return (
             *(self.unusual, self.rules, record_call, tell_metadata),
             *(self.known, Known, FAKE, NODE, self.fake_of, self.node_of, self.known_node),
-            *(self.mode, name_target, writer.nodes, writer.calls, writer.sites, FakeTensor),
+            *(self.mode, name_target, writer.nodes, writer.calls, writer.sites, FakeTensor, targets),
         )
 
     def place(self, func, kwargs):

@@ -36,7 +36,7 @@ PyObject* refuse_call() {
   return nullptr;
 }
 
-PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   Ref<> held = share(self);  // and with it what it owns
   Ref<> function = share(cast(self)->function);
   return function ? cast(self)->captured->call(function.get(), arguments, nargsf, kwnames) : refuse_call();

@@ -16,7 +16,7 @@ Forwarder* cast(PyObject* object) { return reinterpret_cast<Forwarder*>(object);
 
 PyTypeObject* forwarder_type = nullptr;
 
-PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   Ref<> target = share(cast(self)->target);
   if (!target) {
     PyErr_SetString(PyExc_RuntimeError, "alternator: there is nothing to call");

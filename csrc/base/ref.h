@@ -13,6 +13,10 @@
 #include <type_traits>
 #include <utility>
 
+// A function that every warm call of a compiled function passes through. They lie side by side in memory: in few pages, of
+// which the first use after something else has filled the caches costs as much as all of their instructions.
+#define ALTERNATOR_WARM __attribute__((hot))
+
 namespace alternator {
 
 template <class T = PyObject>

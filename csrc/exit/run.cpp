@@ -76,7 +76,7 @@ int set_item(py::BodyKind kind, PyObject* dict, PyObject* key, PyObject* value) 
   return kind == py::BodyKind::OrderedDict ? PyODict_SetItem(dict, key, value) : PyDict_SetItem(dict, key, value);
 }
 
-Ref<> Runner::make(const Step& step) const {
+ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
   switch (step.kind) {
     case StepKind::Constant: return share(step.object ? step.object.get() : Py_None);
     case StepKind::Node: return share(input_.nodes[step.index]);
@@ -161,7 +161,7 @@ Ref<> Runner::make_generator(const Step& step) const {
   return made;
 }
 
-bool Runner::fill(const Step& step) {
+ALTERNATOR_WARM bool Runner::fill(const Step& step) {
   PyObject* target = made_[step.index];
   switch (step.kind) {
     case StepKind::FillList:
@@ -197,7 +197,7 @@ bool Runner::fill(const Step& step) {
   return false;
 }
 
-bool Runner::fill_table(const Step& step, PyObject* target) {
+ALTERNATOR_WARM bool Runner::fill_table(const Step& step, PyObject* target) {
   if (step.kind == StepKind::FillSet) {
     for (int one : step.parts) {
       if (PySet_Add(target, at(one)) < 0) {
@@ -214,7 +214,7 @@ bool Runner::fill_table(const Step& step, PyObject* target) {
   return true;
 }
 
-bool Runner::fill_attributes(const Step& step, PyObject* target) {
+ALTERNATOR_WARM bool Runner::fill_attributes(const Step& step, PyObject* target) {
   for (size_t i = 0; i < step.parts.size(); i += 2) {
     PyObject* name = part(step, i);
     PyObject* on_class = PyUnicode_Check(name) ? _PyType_Lookup(Py_TYPE(target), name) : target;
@@ -417,7 +417,7 @@ Py_ssize_t count_outputs(PyObject* outputs) {
 
 }  // namespace
 
-Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state) {
+ALTERNATOR_WARM Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state) {
   if (program.outputs > 0 && count_outputs(input.outputs) < program.outputs) {
     PyErr_Format(PyExc_TypeError, "alternator: the backend's function gave %.100s, not a tuple or list of %zd outputs",
                  input.outputs ? Py_TYPE(input.outputs)->tp_name : "nothing", program.outputs);

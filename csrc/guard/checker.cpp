@@ -44,7 +44,7 @@ void Checker::prepare(const GuardList& list) {
 }
 
 // The list for these arguments, moved to the front. Lists whose roots died are dropped on the way.
-WordList* Checker::find(PyObject* const* locals) {
+ALTERNATOR_WARM WordList* Checker::find(PyObject* const* locals) {
   for (size_t i = 0; i < lists_.size(); ++i) {
     if (lists_[i]->is_alive() && lists_[i]->has_roots(locals)) {
       std::rotate(lists_.begin(), lists_.begin() + static_cast<Py_ssize_t>(i),
@@ -77,7 +77,7 @@ void Checker::note_moves(PyObject* const* locals) {
 // Objects that change with every call are found out after a few lists. If lists still do not last, they only cost.
 bool Checker::is_worth_a_list() const { return walks_ < 64 || hits_ > walks_; }
 
-Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
+ALTERNATOR_WARM Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
   if (!prepared_) {
     py::CollectorPause pause;
     prepare(list);
@@ -98,6 +98,11 @@ Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
       ++moves_[outcome.moved];
     }
   }
+  return walk(list, locals, words != nullptr);
+}
+
+// Looks at all guards and writes a list anew, instead of the first one if there was one for these arguments.
+__attribute__((noinline)) Py_ssize_t Checker::walk(const GuardList& list, PyObject* const* locals, bool has_list) {
   // Nothing runs between the walk and the writing of the list: what is written is what was walked.
   py::CollectorPause pause;
   slots_ = &walked_slots_;
@@ -106,7 +111,7 @@ Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
   if (failed >= 0) {
     return failed;
   }
-  if (words != nullptr) {
+  if (has_list) {
     lists_.erase(lists_.begin());  // find() moved it there
   } else {
     note_moves(locals);

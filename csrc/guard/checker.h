@@ -35,6 +35,7 @@ class Checker {
 
   void prepare(const GuardList& list);
   WordList* find(PyObject* const* locals);
+  Py_ssize_t walk(const GuardList& list, PyObject* const* locals, bool has_list);
   void note_moves(PyObject* const* locals);
   bool is_worth_a_list() const;
 

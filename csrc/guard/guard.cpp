@@ -26,8 +26,8 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, const std::vector<PyObject*>& slots,
-                bool* valid) {
+ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals,
+                                const std::vector<PyObject*>& slots, bool* valid) {
   switch (guard.kind) {
     case Kind::Local: return locals[guard.index];
     case Kind::DictItem:
@@ -82,7 +82,7 @@ PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* const* locals, c
   }
 }
 
-Py_ssize_t length_of(PyObject* object) {
+ALTERNATOR_WARM Py_ssize_t length_of(PyObject* object) {
   if (PyDict_Check(object)) {
     return PyDict_GET_SIZE(object);
   }
@@ -145,7 +145,7 @@ Ref<> read_c_attribute(const Guard& guard, PyObject* parent) {
   return now;
 }
 
-bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
+ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots) {
   PyObject* parent = guard.parent >= 0 ? (*slots)[guard.parent] : nullptr;
   if (guard.key && guard.key.get() == nullptr) {
     return false;  // it died

@@ -117,9 +117,23 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
     }
     if (state != State::Stable) {
       walks_[i] = true;
-      (state == State::Early ? early_ : late_).push_back(i);
+      walk(i, state == State::Early ? &early_ : &late_);
     }
   }
+}
+
+void WordList::walk(int guard, std::vector<Walked>* order) const {
+  const Guard& from = list_.guards[guard];
+  Walked walked{guard};
+  if (from.kind == Kind::Local && from.expect == Expect::NewNode) {
+    walked.local = static_cast<int>(from.index);
+    walked.node = from.child;
+    walked.type = from.type.type();
+  } else if (from.kind == Kind::TensorFacts) {
+    walked.node = from.parent;
+    walked.facts = from.facts;
+  }
+  order->push_back(walked);
 }
 
 // ---- Writing the words ---------------------------------------------------------------------------------------------
@@ -149,7 +163,7 @@ void WordList::write_all() {
     for (int guard : draft.unwritten) {
       ALTERNATOR_CHECK(list_.guards[guard].expect != Expect::NewNode, "a guard that fills a slot has words");
       walks_[guard] = true;
-      late_.push_back(guard);
+      walk(guard, &late_);
     }
     if (!draft.entries.empty()) {
       blocks_.push_back({static_cast<uint32_t>(words_.size()), node});
@@ -157,7 +171,7 @@ void WordList::write_all() {
       std::move(draft.held.begin(), draft.held.end(), std::back_inserter(held_));
     }
   }
-  std::sort(late_.begin(), late_.end());
+  std::sort(late_.begin(), late_.end(), [](const Walked& a, const Walked& b) { return a.guard < b.guard; });
 }
 
 // The words of one node, from its present state. Its guards have to hold.
@@ -242,27 +256,37 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
 
 // ---- Checking ------------------------------------------------------------------------------------------------------
 
-WordList::Outcome WordList::check(PyObject* const* locals) {
-  for (int i : early_) {
-    const Guard& guard = list_.guards[i];
-    if (!holds(guard, locals, &slots_)) {
+ALTERNATOR_WARM bool WordList::still_holds(const Walked& walked, PyObject* const* locals) {
+  if (walked.local >= 0) {
+    PyObject* object = locals[walked.local];
+    slots_[walked.node] = object;
+    return object != nullptr && Py_TYPE(object) == walked.type;
+  }
+  return walked.facts != nullptr ? walked.facts->matches(slots_[walked.node])
+                                 : holds(list_.guards[walked.guard], locals, &slots_);
+}
+
+ALTERNATOR_WARM WordList::Outcome WordList::check(PyObject* const* locals) {
+  for (const Walked& walked : early_) {
+    if (!still_holds(walked, locals)) {
       // Compared with the address of a stable node, which is not proved yet.
+      const Guard& guard = list_.guards[walked.guard];
       bool known = guard.expect != Expect::SameNode && guard.kind != Kind::Distinct;
-      return {known ? Outcome::Fails : Outcome::Unknown, i};
+      return {known ? Outcome::Fails : Outcome::Unknown, walked.guard};
     }
   }
   if (Outcome outcome = compare_words(); outcome.verdict != Outcome::Holds) {
     return outcome;
   }
-  for (int i : late_) {
-    if (!holds(list_.guards[i], locals, &slots_)) {
-      return {Outcome::Fails, i};
+  for (const Walked& walked : late_) {
+    if (!still_holds(walked, locals)) {
+      return {Outcome::Fails, walked.guard};
     }
   }
   return {Outcome::Holds};
 }
 
-WordList::Outcome WordList::compare_words() {
+ALTERNATOR_WARM WordList::Outcome WordList::compare_words() {
   size_t count = words_.size();
   size_t repairs = 0;
   size_t i = 0;

@@ -96,6 +96,14 @@ class WordList {
 
  private:
   enum class State : uint8_t { Stable, Early, Late };
+  // A guard that is walked. An argument, and the facts of a tensor, are looked at without the guard itself, which is large.
+  struct Walked {
+    int guard;
+    int local = -1;                        // an argument that fills the slot `node`, of this type:
+    int node = -1;                         // .. or the tensor that has these facts
+    PyTypeObject* type = nullptr;          // alive, if the region is
+    const tensor::Facts* facts = nullptr;  // null if it is neither
+  };
   struct Entry {
     const py::Word* at;
     uint64_t expected;
@@ -121,6 +129,8 @@ class WordList {
   bool write_guard(const Guard& guard, PyObject* parent, Draft* draft) const;
   bool needs_type_word(int node) const;
   bool is_fixed_link(const Guard& guard) const;
+  void walk(int guard, std::vector<Walked>* order) const;
+  bool still_holds(const Walked& walked, PyObject* const* locals);
   Outcome compare_words();
   Outcome repair(size_t at);
   Outcome look_again(int node);
@@ -128,10 +138,10 @@ class WordList {
   const GuardList& list_;
   const GuardIndex& index_;
   std::vector<State> states_;
-  std::vector<bool> walks_;  // guards that have no words
-  std::vector<bool> fixed_;  // nodes that are the same objects for as long as the region lives
-  std::vector<int> early_;   // guards to walk before the words
-  std::vector<int> late_;    // and after
+  std::vector<bool> walks_;    // guards that have no words
+  std::vector<bool> fixed_;    // nodes that are the same objects for as long as the region lives
+  std::vector<Walked> early_;  // guards to walk before the words
+  std::vector<Walked> late_;   // and after
   std::vector<Root> roots_;
   Watch watch_;  // of the roots, in their order
   std::vector<PyObject*> slots_;

@@ -162,11 +162,4 @@ inline bool is_traced(ThreadState* ts) { return ts->cframe->use_tracing != 0; }
 inline Frame* current_frame(ThreadState* ts) { return ts->cframe->current_frame; }
 inline ThreadState* current_thread() { return _PyThreadState_GET(); }
 
-// Whether the arguments of a call are what its frame will have for locals, in the same order.
-inline bool are_locals(PyObject* function, Py_ssize_t count, PyObject* kwnames) {
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  return kwnames == nullptr && count == code->co_argcount && code->co_kwonlyargcount == 0 &&
-         !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
-}
-
 }  // namespace alternator::py

@@ -1,5 +1,8 @@
 #include "record/node_maker.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "py/heap_object.h"
 
 namespace alternator::record {
@@ -37,25 +40,65 @@ bool find_node_types() {
   return true;
 }
 
+// What a function of Python said of this before. `answers`: a dict that is made when it is first needed.
+Ref<> ask_once(PyObject** answers, PyObject* function, PyObject* about) {
+  constexpr Py_ssize_t kMost = 8192;
+  if (*answers == nullptr && (*answers = PyDict_New()) == nullptr) {
+    return nullptr;
+  }
+  if (PyObject* known = PyDict_GetItemWithError(*answers, about); known != nullptr || PyErr_Occurred()) {
+    return share(known);
+  }
+  Ref<> answer = steal(PyObject_CallOneArg(function, about));
+  if (PyDict_GET_SIZE(*answers) >= kMost) {
+    PyDict_Clear(*answers);
+  }
+  return answer && PyDict_SetItem(*answers, about, answer.get()) == 0 ? std::move(answer) : nullptr;
+}
+
+// "add", 3: "add_3".
+Ref<> append_number(PyObject* name, long number) {
+  char digits[24];
+  const char* end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  if (!PyUnicode_IS_COMPACT_ASCII(name)) {
+    return steal(PyUnicode_FromFormat("%U_%ld", name, number));
+  }
+  Py_ssize_t length = PyUnicode_GET_LENGTH(name);
+  Ref<> numbered = steal(PyUnicode_New(length + 1 + (end - digits), 127));
+  if (numbered) {
+    auto* text = static_cast<char*>(PyUnicode_DATA(numbered.get()));
+    text = std::copy_n(static_cast<const char*>(PyUnicode_DATA(name)), length, text);
+    *text++ = '_';
+    std::copy(static_cast<const char*>(digits), end, text);
+  }
+  return numbered;
+}
+
 // What the namespace's create_name() comes to for a plain name. Null with an exception set.
 Ref<> number_name(NodeMaker* maker, PyObject* candidate) {
   PyObject* count = PyDict_GetItemWithError(maker->counts, candidate);
   long number = count != nullptr ? PyLong_AsLong(count) : 0;
-  Ref<> name = share(candidate);
-  int used = number == -1 && PyErr_Occurred() ? -1 : PySet_Contains(maker->used, candidate);
-  while (used > 0) {
-    name = steal(PyUnicode_FromFormat("%U_%ld", candidate, ++number));
-    used = name ? PySet_Contains(maker->used, name.get()) : -1;
-  }
-  Ref<> last = steal(used < 0 ? nullptr : PyLong_FromLong(number));
-  if (!last || PySet_Add(maker->used, name.get()) < 0 || PyDict_SetItem(maker->counts, candidate, last.get()) < 0) {
+  if (number == -1 && PyErr_Occurred()) {
     return nullptr;
   }
-  return name;
+  Ref<> name = share(candidate);
+  while (true) {
+    Py_ssize_t before = PySet_GET_SIZE(maker->used);
+    if (!name || PySet_Add(maker->used, name.get()) < 0) {
+      return nullptr;
+    }
+    if (PySet_GET_SIZE(maker->used) > before) {
+      break;  // nobody had it
+    }
+    name = append_number(candidate, ++number);
+  }
+  Ref<> last = steal(PyLong_FromLong(number));
+  return last && PyDict_SetItem(maker->counts, candidate, last.get()) == 0 ? std::move(name) : nullptr;
 }
 
 Ref<> make_name(NodeMaker* maker, PyObject* candidate) {
-  Ref<> plain = steal(PyObject_CallOneArg(maker->is_plain, candidate));
+  static PyObject* answers = nullptr;
+  Ref<> plain = ask_once(&answers, maker->is_plain, candidate);
   if (!plain) {
     return nullptr;
   }
@@ -207,7 +250,8 @@ bool name_node(NodeMaker* maker, PyObject* node, PyObject* name) {
 Ref<> make_node(NodeMaker* maker, PyObject* kind, PyObject* target, PyObject* args, PyObject* kwargs, Ref<>* name) {
   static PyObject* const set_arguments = PyUnicode_InternFromString("_update_args_kwargs");
   static PyObject* const nothing = PyTuple_New(0);
-  Ref<> candidate = steal(PyObject_CallOneArg(maker->find_candidate, target));
+  static PyObject* answers = nullptr;
+  Ref<> candidate = ask_once(&answers, maker->find_candidate, target);
   *name = candidate ? make_name(maker, candidate.get()) : nullptr;
   if (!*name) {
     return nullptr;

@@ -2,7 +2,7 @@
 // more than the rest of the recording. What it does besides, names above all, is done here; `Graph.lint` is in the tests.
 //
 //   NodeMaker(graph, find_candidate, is_plain)     find_candidate(target) -> what a name begins with; is_plain(name): it is
-//                                                  legal as it is, and has no number at its end
+//                                                  legal as it is, and has no number at its end; asked once for each
 //   make_node(kind, target, args, kwargs)          a node that is not in its place yet
 //   name_node(node, name)                          names a node after the variable that its value is first stored in
 //   link(nodes)                                    puts nodes in their places

@@ -28,6 +28,7 @@ enum Part {
   kCalls,  // lists of the graph's writer
   kSites,
   kExampleClass,
+  kTargets,  // what kNameTarget said
   kParts,
 };
 
@@ -109,8 +110,9 @@ bool QuickCalls::name_nodes() {
 
 // As the program wrote it if it made the call itself.
 bool QuickCalls::describe(PyObject* function, PyObject* args, PyObject* kwargs, Written* written) {
-  Ref<> target = steal(PyObject_CallOneArg(part(kNameTarget), function));  // (kind, target)
-  Ref<> call = target ? recorder_->describe_call(function) : nullptr;      // None or (operator, args, kwargs)
+  PyObject* known = PyDict_GetItemWithError(part(kTargets), function);
+  Ref<> target = known ? share(known) : steal(PyObject_CallOneArg(part(kNameTarget), function));  // (kind, target)
+  Ref<> call = target ? recorder_->describe_call(function) : nullptr;  // None or (operator, args, kwargs)
   if (!call || !name_nodes()) {
     return false;
   }

@@ -32,11 +32,12 @@ class EntrySlots {
 };
 
 // What a region needs of a call while its graph runs, held: another call may change what the region's slots have, and the
-// program may drop what they point to. The graph's inputs, then what the exit needs.
+// program may drop what they point to. A place for the `self` of a method, the graph's inputs, then what the exit needs.
 class CallObjects {
  public:
-  explicit CallObjects(const Region& region) : objects_(region.inputs.size() + region.exit_nodes.size()) {
+  explicit CallObjects(const Region& region) : objects_(1 + region.inputs.size() + region.exit_nodes.size()) {
     const std::vector<PyObject*>& nodes = region.checker.slots();
+    objects_.add(nullptr);
     for (int node : region.inputs) {
       objects_.add(share(nodes[node]));
     }
@@ -44,8 +45,12 @@ class CallObjects {
       objects_.add(share(nodes[node]));
     }
   }
-  PyObject* const* inputs() const { return objects_.data(); }
-  PyObject* const* of_exit(const Region& region) const { return objects_.data() + region.inputs.size(); }
+  // Calls a function with the inputs. A method of Python puts its object in front of them, for as long as it runs.
+  Ref<> pass_inputs(const Region& region, PyObject* function) {
+    return steal(PyObject_Vectorcall(function, objects_.data() + 1,
+                                     region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  }
+  PyObject* const* of_exit(const Region& region) const { return objects_.data() + 1 + region.inputs.size(); }
 
  private:
   RefList<256> objects_;

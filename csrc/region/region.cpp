@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/phase.h"
+#include "py/bound_arguments.h"
 #include "py/generator.h"
 #include "py/instance.h"
 #include "record/fault.h"
@@ -103,6 +104,16 @@ void note_miss(Point* point, const Region& region, Py_ssize_t failed) {
       }
     }
   }
+}
+
+// Why a region did not fit. `failed`: the guard, -1 if they hold or were not looked at.
+__attribute__((noinline)) std::string explain_miss(Point* point, const Region& region, Py_ssize_t failed,
+                                                   PyObject* const* slots) {
+  if (failed >= 0) {
+    note_miss(point, region, failed);
+    return explain(region, failed, slots);
+  }
+  return region.state.is_current() ? explain_storages(region) : region.state.difference();
 }
 
 // The numbers that are not worth another region. At the start of a function every value is: it may be one of a few.
@@ -210,17 +221,20 @@ class Captured::Call : public interp::FrameTaker {
   PyObject* code_;  // only ever compared
 };
 
-PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
+ALTERNATOR_WARM PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf,
+                                         PyObject* kwnames) {
   PyObject* code = code_of(function);
   if (code == nullptr || all_native || (reinterpret_cast<PyCodeObject*>(code)->co_flags & py::kGeneratorFlags) ||
       record::Session::current() != nullptr || !frontend_.begin) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
   }
   Call call(this, Inspection::No, code);
-  Ref<> result;
-  if (PyFunction_Check(function) && py::are_locals(function, PyVectorcall_NARGS(nargsf), kwnames) &&
-      answer(&call, reinterpret_cast<PyFunctionObject*>(function), arguments, &result)) {
-    return result.release();
+  {
+    Ref<> result;
+    py::BoundArguments bound(function, arguments, nargsf, kwnames);
+    if (bound.are_known() && answer(&call, bound, &result)) {
+      return result.release();
+    }
   }
   if (call.failed) {
     return PyObject_Vectorcall(function, arguments, nargsf, kwnames);
@@ -314,7 +328,7 @@ std::vector<std::shared_ptr<Region>> Captured::regions() const {
 
 // ---- Points --------------------------------------------------------------------------------------------------------
 
-const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
+ALTERNATOR_WARM const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
   const void* code = function->func_code;
   if (entry_ == nullptr || entry_code_ != code || entry_globals_ != function->func_globals) {
     auto [found, is_new] = points_.try_emplace(Key{code, nullptr, function->func_globals});
@@ -353,31 +367,24 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
   return found->second;
 }
 
-std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
+ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
   for (size_t i = point.regions.size(); i-- > 0;) {
     const std::shared_ptr<Region>& region = point.regions[i];
-    bool newest = i + 1 == point.regions.size();  // only its reason is of interest; the explanation is not free
-    std::string miss;
-    if (!region->state.is_current()) {
-      miss = newest ? region->state.difference() : "?";
-    } else if (Py_ssize_t failed = region->checker.check(region->guards, slots); failed >= 0) {
-      miss = newest ? explain(*region, failed, slots) : "?";
+    bool newest = i + 1 == point.regions.size();
+    Py_ssize_t failed = -1;
+    if (region->state.is_current() && (failed = region->checker.check(region->guards, slots)) < 0 &&
+        fits_storages(*region)) {
       if (newest) {
-        note_miss(&point, *region, failed);
+        return region;
       }
-    } else if (!fits_storages(*region)) {
-      miss = newest ? explain_storages(*region) : "?";
+      // The most recent first.
+      std::rotate(point.regions.begin() + static_cast<Py_ssize_t>(i),
+                  point.regions.begin() + static_cast<Py_ssize_t>(i) + 1, point.regions.end());
+      return point.regions.back();
     }
-    if (!miss.empty()) {
-      if (newest) {
-        last_miss_ = std::move(miss);
-      }
-      continue;
+    if (newest) {  // only its reason is of interest; the explanation is not free
+      last_miss_ = explain_miss(&point, *region, failed, slots);
     }
-    // The most recent first.
-    std::rotate(point.regions.begin() + static_cast<Py_ssize_t>(i),
-                point.regions.begin() + static_cast<Py_ssize_t>(i) + 1, point.regions.end());
-    return point.regions.back();
   }
   return nullptr;
 }
@@ -567,7 +574,7 @@ namespace {
 // Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
 // exception set. Null without one: the graph failed and did no harm; the program is to run for real from the region's
 // start, where it does what it does before the exception, and raises it in its own lines.
-Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
+ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
   Ref<> outputs;
   std::optional<tensor::RandomState> random;
@@ -575,7 +582,7 @@ Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackStat
     random.emplace();
   }
   if (region.graph) {
-    outputs = steal(PyObject_Vectorcall(region.graph.get(), objects.inputs(), region.inputs.size(), nullptr));
+    outputs = objects.pass_inputs(region, region.graph.get());
     if (!outputs) {
       // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
       PyObject *type, *value, *traceback;
@@ -619,19 +626,22 @@ Ref<> describe_guards(const guard::GuardList& list, const std::vector<PyObject*>
   return rows;
 }
 
-bool Captured::answer(Call* call, PyFunctionObject* function, PyObject* const* arguments, Ref<>* result) {
+ALTERNATOR_WARM bool Captured::answer(Call* call, const py::BoundArguments& bound, Ref<>* result) {
   interp::Unobserved native;
   py::ThreadState* ts = py::current_thread();
-  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
-  EntrySlots slots(ts, function, arguments, code->co_argcount);
-  const std::shared_ptr<Point>& point = entry_point(function);
+  EntrySlots slots(ts, bound.function(), bound.locals(), bound.count());
+  const std::shared_ptr<Point>& point = entry_point(bound.function());
   if (point->regions.empty() || py::is_traced(ts) || tensor::has_modes()) {
+    return false;
+  }
+  // A region that needs a frame needs the objects that are made for the frame.
+  if (bound.are_made() && !point->regions.back()->exit.frames.empty()) {
     return false;
   }
   std::shared_ptr<Region> region = find(*point, slots.data());
   if (region == nullptr || !region->exit.frames.empty()) {
-    call->looked = true;
-    call->found = std::move(region);
+    call->looked = region == nullptr || !bound.are_made();
+    call->found = call->looked ? std::move(region) : nullptr;
     return false;
   }
   *result = run_region(*region, slots.data(), nullptr);
@@ -642,7 +652,7 @@ bool Captured::answer(Call* call, PyFunctionObject* function, PyObject* const* a
   return true;
 }
 
-PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
+ALTERNATOR_WARM PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Frame* frame) {
   interp::Unobserved native;
   if (tensor::has_modes()) {
     return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call

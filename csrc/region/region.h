@@ -23,6 +23,9 @@
 #include "interp/hook.h"
 #include "torch/facts.h"
 
+namespace alternator::py {
+class BoundArguments;
+}
 namespace alternator::record {
 class Session;
 }
@@ -139,7 +142,7 @@ class Captured {
 
   // Answers a call without a frame, if a region fits that returns: the result, null with an exception set. False: it needs a
   // frame.
-  bool answer(Call* call, PyFunctionObject* function, PyObject* const* arguments, Ref<>* result);
+  bool answer(Call* call, const py::BoundArguments& bound, Ref<>* result);
   // The region whose guards hold, its checker's slots filled; null if there is none.
   std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
   // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.

@@ -62,7 +62,7 @@ Mark Mark::make(PyObject* object, bool of_class) {
 Mark Mark::of(PyObject* object) { return make(object, false); }
 Mark Mark::of_class_value(PyObject* object) { return make(object, true); }
 
-bool Mark::is(PyObject* object) const {
+ALTERNATOR_WARM bool Mark::is(PyObject* object) const {
   switch (by_) {
     case By::Value: return pin_.get() != nullptr && same_primitive(object, pin_.get());
     case By::Identity: return pin_.is(object);

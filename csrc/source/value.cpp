@@ -87,7 +87,7 @@ Sort sort_of(PyObject* object) {
   return answer.sort;
 }
 
-bool same_primitive(PyObject* a, PyObject* b) {
+ALTERNATOR_WARM bool same_primitive(PyObject* a, PyObject* b) {
   if (a == b) {
     return true;
   }
@@ -124,14 +124,6 @@ Pin Pin::to(PyObject* object) {
     pin.held_ = share(object);
   }
   return pin;
-}
-
-PyObject* Pin::get() const {
-  if (!weak_) {
-    return held_.get();
-  }
-  PyObject* object = PyWeakref_GET_OBJECT(held_.get());
-  return object == Py_None ? nullptr : object;
 }
 
 }  // namespace alternator::source

@@ -33,7 +33,11 @@ class Pin {
     return pin;
   }
   bool is(PyObject* object) const { return object == get(); }
-  PyObject* get() const;  // borrowed; null if it died
+  // Borrowed; null if it died.
+  PyObject* get() const {
+    PyObject* object = weak_ ? PyWeakref_GET_OBJECT(held_.get()) : held_.get();
+    return weak_ && object == Py_None ? nullptr : object;
+  }
   bool is_weak() const { return weak_; }
   explicit operator bool() const { return static_cast<bool>(held_); }  // whether there is one to watch
   // For the garbage collector: what is held because it cannot be watched.

@@ -1,10 +1,12 @@
 #include "torch/facts.h"
 
+#include "torch/reveal.h"
 #include "torch/tensor_words.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/DimVector.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -19,6 +21,7 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include <array>
@@ -28,8 +31,83 @@
 namespace alternator::tensor {
 namespace {
 
+// ---- What torch keeps for a thread ----------------------------------------------------------------------------------
+// Every call of a compiled function looks at it. Each function of torch that could be asked lies in a page of its own, which
+// is in no cache when the program was busy with something else; so what they would read is read where it lies. References
+// that torch gives out to a thread's variables are good for as long as the thread is.
+
+using Functions = at::impl::PythonTorchFunctionTLS;
+using DispatchModes = c10::impl::TorchDispatchModeTLS;
+using torch::autograd::AutogradMeta;
+
+REVEAL(FunctionModesOf, &Functions::stack_)
+REVEAL(DisabledStateOf, &Functions::disabled_state_)
+REVEAL(DispatchModesOf, &DispatchModes::stack_)
+REVEAL(InfraModesOf, &DispatchModes::infra_modes_)
+REVEAL(AutogradMetaOf, &c10::TensorImpl::autograd_meta_)
+REVEAL(DeterministicOf, &at::Context::_deterministic_algorithms)
+REVEAL(DeterministicWarnOnlyOf, &at::Context::_deterministic_algorithms_warn_only)
+
+struct ThreadState {
+  const Functions* functions;
+  const DispatchModes* dispatch;
+  const std::shared_ptr<torch::jit::tracer::TracingState>* tracing;
+  const at::impl::SavedTensorDefaultHooksTLS* hooks;
+  const c10::AutogradState* autograd;
+  const c10::impl::PODLocalDispatchKeySet* keys;
+
+  size_t function_modes() const { return (functions->*member(FunctionModesOf())).size(); }
+  bool has_dispatch_modes() const {
+    if (!(dispatch->*member(DispatchModesOf())).empty()) {
+      return true;
+    }
+    for (const auto& mode : dispatch->*member(InfraModesOf())) {
+      if (mode.has_value()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static const ThreadState& get() {
+    static thread_local ThreadState state{};
+    if (state.functions == nullptr) {
+      state = {&Functions::get_state(),
+               &DispatchModes::get_state(),
+               &torch::jit::tracer::getTracingState(),
+               &at::SavedTensorDefaultHooks::get_tls_state(),
+               &c10::AutogradState::get_tls_state(),
+               &c10::impl::raw_local_dispatch_key_set};
+    }
+    return state;
+  }
+};
+
+const at::Context& context() {
+  static const at::Context& context = at::globalContext();
+  return context;
+}
+
+// ---- Tensors --------------------------------------------------------------------------------------------------------
+
+struct GradState {
+  bool required;
+  bool is_leaf;
+  bool operator==(const GradState&) const = default;
+};
+
+// What requires_grad and is_leaf say.
+GradState grad_state(const c10::TensorImpl* impl) {
+  auto* meta = static_cast<const AutogradMeta*>((impl->*member(AutogradMetaOf())).get());
+  if (meta == nullptr) {
+    return {false, true};
+  }
+  // A view also requires grad when its base does.
+  return {meta->is_view_ ? meta->requires_grad() : meta->requires_grad_ || meta->grad_fn_, !meta->grad_fn_};
+}
+
 // Has sizes, strides and an offset. Torch throws when it is asked for those of another.
-bool is_strided(const at::Tensor& value) {
+ALTERNATOR_WARM bool is_strided(const at::Tensor& value) {
   return value.layout() == at::kStrided && !value.is_nested() &&
          !value.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
@@ -42,24 +120,23 @@ class StridedFacts : public Facts {
     keys_ = value.key_set();
     dtype_ = value.scalar_type();
     device_ = value.device();
-    requires_grad_ = value.requires_grad();
-    is_leaf_ = value.is_leaf();
+    grad_ = grad_state(value.unsafeGetTensorImpl());
     strided_ = is_strided(value);
     if (strided_) {
-      sizes_ = value.sizes().vec();
-      strides_ = value.strides().vec();
+      sizes_ = at::DimVector(value.sizes());
+      strides_ = at::DimVector(value.strides());
       offset_ = value.storage_offset();
     }
   }
 
-  bool matches(PyObject* tensor) const override {
+  ALTERNATOR_WARM bool matches(PyObject* tensor) const override {
     if (!has_same_class(tensor)) {
       return false;
     }
     const at::Tensor& value = THPVariable_Unpack(tensor);
     return strided_ && value.key_set() == keys_ && value.scalar_type() == dtype_ && value.device() == device_ &&
-           value.requires_grad() == requires_grad_ && value.is_leaf() == is_leaf_ && is_strided(value) &&
-           value.sizes() == sizes_ && value.strides() == strides_ && value.storage_offset() == offset_;
+           grad_state(value.unsafeGetTensorImpl()) == grad_ && is_strided(value) && value.sizes() == sizes_ &&
+           value.strides() == strides_ && value.storage_offset() == offset_;
   }
 
   bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const override {
@@ -80,9 +157,9 @@ class StridedFacts : public Facts {
       text << "had sizes " << c10::IntArrayRef(sizes_) << ", has now " << value.sizes();
     } else if (value.strides() != strides_) {
       text << "had strides " << c10::IntArrayRef(strides_) << ", has now " << value.strides();
-    } else if (value.requires_grad() != requires_grad_) {
+    } else if (value.requires_grad() != grad_.required) {
       const char* const kNames[] = {"False", "True"};
-      text << "had requires_grad=" << kNames[requires_grad_] << ", has now " << kNames[value.requires_grad()];
+      text << "had requires_grad=" << kNames[grad_.required] << ", has now " << kNames[value.requires_grad()];
     } else if (value.device() != device_) {
       text << "was on " << device_ << ", is now on " << value.device();
     } else {
@@ -96,7 +173,7 @@ class StridedFacts : public Facts {
     std::ostringstream text;
     text << (PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "Tensor") << ' '
          << c10::getDtypeNames(dtype_).first << c10::IntArrayRef(sizes_) << " strides " << c10::IntArrayRef(strides_)
-         << ' ' << device_ << (requires_grad_ ? " requires_grad" : "");
+         << ' ' << device_ << (grad_.required ? " requires_grad" : "");
     return text.str();
   }
 
@@ -109,8 +186,9 @@ class StridedFacts : public Facts {
   c10::DispatchKeySet keys_;
   at::ScalarType dtype_;
   at::Device device_{at::kCPU};
-  bool requires_grad_, is_leaf_, strided_;
-  std::vector<int64_t> sizes_, strides_;
+  GradState grad_;
+  bool strided_;
+  at::DimVector sizes_, strides_;
   int64_t offset_ = 0;
 };
 
@@ -163,8 +241,6 @@ bool RandomState::is_only() { return !at::getAccelerator(false).has_value(); }
 
 namespace {
 
-using Functions = at::impl::PythonTorchFunctionTLS;
-
 // The exception that is set stays the one, whatever happens meanwhile.
 class ErrorKept {
  public:
@@ -179,8 +255,8 @@ class ErrorKept {
 
 // torch.set_default_device and `with torch.device(..)` are a function mode, the lowest of all: what it does to a call is
 // known, and the tracer does it (alternator/recording.py). Null if there is none, or others besides.
-PyObject* device_mode() {
-  if (Functions::stack_len() != 1) {
+ALTERNATOR_WARM PyObject* device_mode(const ThreadState& thread) {
+  if (thread.function_modes() != 1) {
     return nullptr;
   }
   static PyObject* const type = [] {
@@ -192,8 +268,8 @@ PyObject* device_mode() {
   return reinterpret_cast<PyObject*>(Py_TYPE(mode)) == type ? mode : nullptr;
 }
 
-std::optional<at::Device> read_default_device() {
-  PyObject* mode = device_mode();
+std::optional<at::Device> read_default_device(const ThreadState& thread) {
+  PyObject* mode = device_mode(thread);
   if (mode == nullptr) {
     return std::nullopt;
   }
@@ -205,12 +281,12 @@ std::optional<at::Device> read_default_device() {
 
 }  // namespace
 
-bool has_modes() {
-  return (Functions::stack_len() > 0 && device_mode() == nullptr) ||
-         Functions::get_disabled_state() != at::impl::TorchFunctionDisabledState::ENABLED ||
-         c10::impl::TorchDispatchModeTLS::any_modes_set() || torch::jit::tracer::isTracing() ||
-         !at::SavedTensorDefaultHooks::get_tls_state().stack.empty() ||
-         c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+ALTERNATOR_WARM bool has_modes() {
+  const ThreadState& thread = ThreadState::get();
+  return (thread.function_modes() > 0 && device_mode(thread) == nullptr) ||
+         thread.functions->*member(DisabledStateOf()) != at::impl::TorchFunctionDisabledState::ENABLED ||
+         thread.has_dispatch_modes() || *thread.tracing != nullptr || !thread.hooks->stack.empty() ||
+         thread.keys->included().has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
 namespace {
@@ -234,16 +310,22 @@ int read_autocast_nesting() {
 
 // Which devices have autocast on is in the dispatch keys.
 struct GlobalState::Fields {
-  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  bool grad = c10::GradMode::is_enabled();
-  bool inference = c10::InferenceMode::is_enabled();
+  explicit Fields(const ThreadState& thread = ThreadState::get())
+      : keys(*thread.keys),
+        grad(thread.autograd->get_grad_mode()),
+        inference(thread.autograd->get_inference_mode()),
+        device(read_default_device(thread)) {}
+
+  c10::impl::LocalDispatchKeySet keys;
+  bool grad;
+  bool inference;
   bool autocast_cache = at::autocast::is_autocast_cache_enabled();
+  bool deterministic = context().*member(DeterministicOf());
+  bool deterministic_warn_only = context().*member(DeterministicWarnOnlyOf());
   AutocastTypes autocast_types = read_autocast_types();
   caffe2::TypeMeta dtype = c10::get_default_dtype();
-  bool deterministic = at::globalContext().deterministicAlgorithms();
-  bool deterministic_warn_only = at::globalContext().deterministicAlgorithmsWarnOnly();
   int threads = at::get_num_threads();
-  std::optional<at::Device> device = read_default_device();
+  std::optional<at::Device> device;
 
   bool operator==(const Fields& other) const {
     return keys.included_ == other.keys.included_ && keys.excluded_ == other.keys.excluded_ && grad == other.grad &&
@@ -282,7 +364,7 @@ std::string GlobalState::difference() const {
   return text.str().empty() ? "the state of torch (autocast, dispatch keys ..) is another one" : text.str();
 }
 
-bool GlobalState::is_current() const { return fields_ && *fields_ == Fields(); }
+ALTERNATOR_WARM bool GlobalState::is_current() const { return fields_ && *fields_ == Fields(); }
 
 void GlobalState::restore() const {
   const int nesting = read_autocast_nesting();

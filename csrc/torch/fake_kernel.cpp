@@ -186,13 +186,22 @@ bool is_lift(const OperatorInfo& info) { return info.name.starts_with("aten::lif
 thread_local uint64_t foreign = 0;
 thread_local uint64_t draws = 0;
 
+// Dropout that is switched off draws nothing. (A flag that was not given, None, is no false one.)
+bool is_off(const OperatorInfo& info, std::span<const c10::IValue> values) {
+  if (info.draws_if < 0) {
+    return false;
+  }
+  const c10::IValue& value = values[info.draws_if];
+  return value.isBool() ? !value.toBool() : value.isDouble() && value.toDouble() == 0.0;
+}
+
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
   foreign += info.foreign;
-  draws += info.draws;
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
+  draws += info.draws && !is_off(info, values);
   switch (info.route) {
     case Route::Data: throw_data_dependent(std::string(kNoData) + ": " + info.name + " needs it");
     // Fake stays switched on: the definition calls operators on our fakes, each of which comes here.

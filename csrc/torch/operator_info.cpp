@@ -55,7 +55,9 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   info.rule = find_shape_rule(info.name);
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].name() == "device") info.device_argument = static_cast<int>(i);
+    const std::string& name = arguments[i].name();
+    if (name == "device") info.device_argument = static_cast<int>(i);
+    if (name == "train" || name == "training" || name == "dropout_p") info.draws_if = static_cast<int>(i);
     if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) info.writes = true;
   }
   info.route = choose_route(op, info, schema.name());

@@ -32,6 +32,7 @@ struct OperatorInfo {
   bool cached = true;
   bool foreign = false;  // does not come with torch
   bool draws = false;    // random numbers
+  int draws_if = -1;     // .. only if this argument is neither false nor zero, if there is one
 };
 
 // The info of an operator. Operators that come with torch are looked up once for the life of the process.

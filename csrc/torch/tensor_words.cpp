@@ -7,23 +7,12 @@
 #include <cstdint>
 #include <utility>
 
+#include "torch/reveal.h"
+
 namespace alternator::tensor {
 namespace {
 
 using torch::autograd::AutogradMeta;
-
-// ---- Members that torch keeps to itself, found by the compiler and not by counting bytes ----------------------------
-// The arguments of an explicit instantiation may name private members; a friend defined there hands the pointer out.
-
-template <class Tag, auto Member>
-struct Reveal {
-  friend constexpr auto member(Tag) { return Member; }
-};
-#define REVEAL(Tag, Member)            \
-  struct Tag {                         \
-    friend constexpr auto member(Tag); \
-  };                                   \
-  template struct Reveal<Tag, Member>;
 
 REVEAL(AutogradMetaOf, &c10::TensorImpl::autograd_meta_)
 REVEAL(SizesOf, &c10::TensorImpl::sizes_and_strides_)
@@ -56,10 +45,12 @@ bool visit_tensor_words(PyObject* tensor, const std::function<void(const void*)>
   auto* strides = reinterpret_cast<const char*>(shape.strides_data());
   bool beside = sizes >= reinterpret_cast<const char*>(impl) && sizes < end && strides < end;
   const std::optional<c10::Device>& device = impl->*member(DeviceOf());
+  auto* meta = static_cast<const AutogradMeta*>(impl->autograd_meta());
   // What somebody else computes, or has grown out of the TensorImpl, cannot be read there.
   if (!beside || impl->is_python_dispatch() || impl->has_symbolic_sizes_strides() || value.layout() != at::kStrided ||
       !device.has_value() || *device != value.device() || value.sizes().data() != shape.sizes_data() ||
-      value.strides().data() != shape.strides_data()) {
+      value.strides().data() != shape.strides_data() ||
+      (meta != nullptr && meta->is_view_)) {  // a view requires grad when its base does
     return false;
   }
   visit(&reinterpret_cast<THPVariable*>(tensor)->cdata);
@@ -78,8 +69,7 @@ bool visit_tensor_words(PyObject* tensor, const std::function<void(const void*)>
   for (const char* word = dtype; word <= keys; word += sizeof(uint64_t)) {
     visit(word);
   }
-  if (impl->autograd_meta() != nullptr) {
-    auto* meta = static_cast<const AutogradMeta*>(impl->autograd_meta());
+  if (meta != nullptr) {
     visit(&meta->grad_fn_);
     visit(word_around(&meta->requires_grad_));
   }

@@ -183,6 +183,23 @@ def test_state_of_torch_is_noticed():
     assert same(compiled(X), program(X))
 
 
+def test_a_view_requires_grad_when_its_base_does():
+    class Model(torch.nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.register_buffer("view", base.view(4))
+
+        def forward(self, x):
+            return x * self.view
+
+    base = torch.ones(2, 2)
+    model = Model(base)
+    compiled = Captured(model)
+    for required in (False, False, True, True, False):
+        base.requires_grad_(required)
+        assert compiled(X).requires_grad == model(X).requires_grad == required
+
+
 def test_aliasing_of_arguments_is_noticed():
     class Box:
         def __init__(self, n):

@@ -245,6 +245,23 @@ def test_a_graph_that_fails_draws_its_random_numbers_once(backend):
         assert torch.equal(*states)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_a_graph_with_dropout_that_fails(training):
+    def drops(x, i):
+        y = torch.nn.functional.dropout(x, 0.5, training)
+        q = torch.nn.functional.rrelu(y, training=training).reshape(1, 2, 4)
+        z = torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=0.5 * training)
+        return z[0, 0][i]
+
+    compiled = Captured(drops)
+    for seed, index in enumerate((1, 7, 1, 7, 2)):
+        results = []
+        for fn in (compiled, drops):
+            torch.manual_seed(seed)
+            results.append((outcome(fn, (torch.ones(8), torch.tensor([index])), __file__)[0], torch.get_rng_state()))
+        assert same(*results)
+
+
 def test_a_graph_that_fails_is_not_repeated_if_it_changes_an_input():
     def changes(x, i):
         x.add_(1)
