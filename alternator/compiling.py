@@ -144,8 +144,8 @@ def call_backend(backend, module, examples):
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
 
-        name = getattr(backend, "__name__", None) or getattr(backend, "compiler_name", type(backend).__name__)
-        failed = BackendCompilerFailed(types.SimpleNamespace(__name__=name), error, inspect.currentframe())
+        named = types.SimpleNamespace(__name__=events.name_backend(backend))
+        failed = BackendCompilerFailed(named, error, inspect.currentframe())
         if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
             return str(failed)
         raise failed.with_traceback(error.__traceback__) from None

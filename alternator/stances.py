@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 
 from torch._dynamo import config, eval_frame
+from torch._dynamo.backends.registry import lookup_backend
 
-from alternator import _capture
+from alternator import _capture, events
 
 
 class Stance:
@@ -35,6 +36,16 @@ class Stance:
             yield
         finally:
             self.run_only = before
+
+    def let_force(self, backend):
+        """Make a backend that gives way to that of set_stance(force_backend=..) when a graph is compiled."""
+
+        def compile(module, inputs):
+            forced = eval_frame._stance.backend
+            return (backend if forced is None else lookup_backend(forced))(module, inputs)
+
+        compile.__name__ = compile.__qualname__ = events.name_backend(backend)
+        return compile
 
     def permits_trace(self, account):
         """Tell whether a new trace of a compiled function may begin."""

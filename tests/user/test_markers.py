@@ -167,6 +167,17 @@ def test_substitute_in_graph():
     assert torch.equal(program(X), X + zlib.adler32(b"\x01\x02"))
 
 
+def test_stance_with_a_backend():
+    counters = CompileCounter(), CompileCounter()
+    compiled = torch.compile(lambda x: x + 1, backend=counters[0])
+    with torch.compiler.set_stance("default", force_backend=counters[1]):
+        compiled(X)
+    compiled(X[:1])
+    assert [counter.frame_count for counter in counters] == [1, 1]
+    with torch.compiler.set_stance("default", force_backend="eager"):
+        assert torch.equal(compiled(X[0]), X[0] + 1)
+
+
 @pytest.mark.parametrize("stance", ["default", "force_eager", "eager_on_recompile", "fail_on_recompile"])
 def test_stances(stance):
     counter = CompileCounter()
