@@ -6,12 +6,15 @@ What they call is traced as a body (bodies.py).
 from __future__ import annotations
 
 import torch
+from torch._functorch import eager_transforms
+from torch._functorch.vmap import vmap_impl
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
 from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from alternator import _capture
 from alternator.bodies import make_body_rules
 from alternator.substitutes import call_tracer
+from alternator.transforms import make_transform_rules
 
 
 def make_call(rule):
@@ -21,7 +24,11 @@ def make_call(rule):
     return call_tracer(name, rule)
 
 
-calls = {name: make_call(rule) for name, rule in make_body_rules().items()}
+calls = {name: make_call(rule) for name, rule in (make_body_rules() | make_transform_rules()).items()}
+begin_vmap, end_vmap, begin_grad, end_grad = (
+    *(calls["begin_vmap"], calls["end_vmap"]),
+    *(calls["begin_grad"], calls["end_grad"]),
+)
 open_body, refuse, end_checkpoint = calls["open_body"], calls["refuse"], calls["end_checkpoint"]
 end_branch, end_cond = calls["end_branch"], calls["end_cond"]
 list_needs, bind_arguments = calls["list_needs"], calls["bind_arguments"]
@@ -59,6 +66,23 @@ def cond(pred, true_fn, false_fn, operands=()):
     second = open_body()
     end_branch(second, false_fn(*operands))
     return end_cond(pred, first, second)
+
+
+def run_vmap(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
+    if chunk_size is not None:
+        refuse("torch.vmap in chunks")
+    body, given = begin_vmap(in_dims, args)
+    return end_vmap(body, func(*given, **kwargs), out_dims, randomness)
+
+
+def run_grad(func, argnums, has_aux, args, kwargs):
+    body, given = begin_grad(argnums, args)
+    return end_grad(body, func(*given, **kwargs), argnums, has_aux, False)
+
+
+def run_grad_and_value(func, argnums, has_aux, args, kwargs):
+    body, given = begin_grad(argnums, args)
+    return end_grad(body, func(*given, **kwargs), argnums, has_aux, True)
 
 
 class Context(FunctionCtx):
@@ -114,7 +138,14 @@ def make_own(output, args):
     return output
 
 
-TORCH_STAND_INS = {checkpoint: run_checkpoint, torch.cond: cond, torch.autograd.Function.apply.__func__: apply}
+TORCH_STAND_INS = {
+    checkpoint: run_checkpoint,
+    torch.cond: cond,
+    torch.autograd.Function.apply.__func__: apply,
+    vmap_impl: run_vmap,
+    eager_transforms.grad_impl: run_grad,
+    eager_transforms.grad_and_value_impl: run_grad_and_value,
+}
 
 
 def allow_calls():

@@ -450,3 +450,104 @@ def test_the_classes_name_and_stack_traces_are_told():
     assert sorted(name for name, _ in graph.named_children()) == ["bwd_body_0", "fwd_body_0"]
     (exp,) = graph.fwd_body_0.graph.find_nodes(op="call_method", target="exp")
     assert "y = x.exp()" in exp.meta["stack_trace"]
+
+
+# ---- Transforms of torch.func --------------------------------------------------------------------------------------
+
+
+def loss(parameters, a, b):
+    return (torch.func.functional_call(LINEAR, parameters, (a,)) - b).square().mean()
+
+
+def over_rows(x):
+    return torch.vmap(lambda a: (a * x.sum(0)).sin().sum() + SCALE)(x * 2) * 3
+
+
+def over_other_dimensions(x):
+    def function(a, b, factor):
+        return {"a": a * b["b"] * factor, "c": (a.sum(),)}
+
+    found = torch.vmap(function, in_dims=(1, {"b": None}, None), out_dims={"a": 1, "c": (0,)})(x, {"b": x[:, 0]}, 2)
+    return found["a"] * found["c"][0]
+
+
+def nested_vmaps(x):
+    return torch.vmap(lambda a: torch.vmap(lambda b: (a * b).sum())(x))(x.sin())
+
+
+def gradient(x):
+    return torch.func.grad(lambda a: (a.sin() * x).sum())(x * 2) * x
+
+
+def gradient_without_grad_mode(x):
+    with torch.no_grad():
+        y = torch.func.grad(lambda a: a.sin().sum())(x * 2)
+    return x * y
+
+
+def gradients_by_several(x):
+    def function(a, k, b):
+        return (a * b["b"] * k).sin().sum(), (a * 2, {"k": b["b"]})
+
+    (first, second), (value, (more, others)) = torch.func.grad_and_value(function, (0, -1), has_aux=True)(
+        *(x, 3, {"b": x.cos()})
+    )
+    return first * second["b"] + value + more * others["k"]
+
+
+def gradients_of_each(x):
+    parameters = dict(LINEAR.named_parameters())
+    each = torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(parameters, x, x.cos())
+    return each["weight"].sum(0) + each["bias"].sum(0)
+
+
+def writes_in_gradient(x):
+    def function(a):
+        SEEN.append("grad")
+        return (a * 2).sum()
+
+    return torch.func.grad(function)(x * 2) * x
+
+
+TRANSFORMED = [
+    *(over_rows, over_other_dimensions, nested_vmaps, gradient, gradient_without_grad_mode, gradients_by_several),
+    *(gradients_of_each, writes_in_gradient),
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", TRANSFORMED, ids=lambda function: function.__name__)
+def test_transforms_are_one_graph(function, backend):
+    compiled, graphs = compile_counted(function, backend, fullgraph=True)
+    check_alike(function, compiled, backend == "eager")
+    assert len(graphs) == 1
+
+
+def prints_in_vmap(x):
+    def function(a):
+        print("vmap")
+        return a * 2
+
+    return torch.vmap(function)(x * 2) * 3
+
+
+def changes_the_argument_of_vmap(x):
+    y = x * 2
+    return torch.vmap(lambda a: a.mul_(2))(y) * y
+
+
+def draws_in_vmap(x):
+    try:
+        y = torch.vmap(torch.nn.functional.dropout)(x * 2)
+    except RuntimeError:
+        y = x
+    return y * 3
+
+
+@pytest.mark.parametrize(
+    "function", [prints_in_vmap, changes_the_argument_of_vmap, draws_in_vmap], ids=lambda f: f.__name__
+)
+def test_transforms_that_run_for_real(function):
+    compiled, graphs = compile_counted(function, "eager")
+    check_alike(function, compiled, True)
+    assert len(graphs) >= 1
