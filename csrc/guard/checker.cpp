@@ -66,7 +66,7 @@ void Checker::note_moves(PyObject* const* locals) {
       const WordList::Root& root = list->roots()[i];
       if (!list->is_root_alive(i)) {
         move(root.node, false);
-      } else if (full && locals[root.local] != root.object) {
+      } else if (full && root.local >= 0 && locals[root.local] != root.object) {
         move(root.node, true);
       }
     }

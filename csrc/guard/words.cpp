@@ -62,19 +62,27 @@ WordList::WordList(const GuardList& list, const GuardIndex& index, const Moves& 
 WordList::State WordList::place_child(const Guard& guard, const Moves& moves, PyObject* const* locals) {
   bool moves_often = moves[guard.child] >= kMovesOfVolatile;
   if (guard.kind == Kind::Local) {
-    PyObject* object = locals[guard.index];
-    if (moves_often || source::is_tensor(object) || !supports_weakrefs(object) || !watch_.add(object)) {
-      return State::Early;
-    }
-    roots_.push_back({static_cast<int>(guard.index), guard.child, object});
-    return State::Stable;
+    bool root = !moves_often && add_root(guard, locals[guard.index], static_cast<int>(guard.index));
+    return root ? State::Stable : State::Early;
   }
   State parent = states_[guard.parent];
-  if (guard.kind == Kind::KeyedItem) {
+  if (guard.kind == Kind::KeyedItem && (parent != State::Stable || states_[guard.index] != State::Stable)) {
     return parent == State::Early && states_[guard.index] != State::Late ? State::Early : State::Late;
+  }
+  if (parent == State::Early && !moves_often && add_root(guard, slots_[guard.child], -1)) {
+    return State::Stable;
   }
   bool written = has_words(guard.kind) && (guard.kind != Kind::SequenceItem || has_item_words(slots_[guard.parent]));
   return parent == State::Stable && (moves_often || !written) ? State::Late : parent;
+}
+
+bool WordList::add_root(const Guard& guard, PyObject* object, int local) {
+  // Tensors that are arguments are others at each call; those that are found (the parameters of an optimizer) are often not.
+  if ((local >= 0 && source::is_tensor(object)) || !supports_weakrefs(object) || !watch_.add(object)) {
+    return false;
+  }
+  roots_.push_back({local, guard.child, object});
+  return true;
 }
 
 // Whether a guard reads from its parent what its parent will always have.
@@ -100,14 +108,16 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
   for (int i = 0; i < static_cast<int>(list_.guards.size()); ++i) {
     const Guard& guard = list_.guards[i];
     State state = guard.kind == Kind::Local ? State::Early : guard.parent >= 0 ? states_[guard.parent] : State::Late;
-    bool waits = guard.kind == Kind::KeyedItem && states_[guard.index] == State::Late;  // its key is found late
+    bool waits = guard.kind == Kind::KeyedItem && states_[guard.index] != State::Stable;  // its key is found late
     // What is there and no more has no word of its own: it is written by the region, time and again.
     bool words = has_words(guard.kind) && guard.expect != Expect::Present;
     if ((state == State::Stable && !words) || waits) {
       state = State::Late;
     }
     if (guard.expect == Expect::NewNode) {
-      state = states_[guard.child] = place_child(guard, moves, locals);
+      bool early = guard.parent >= 0 && states_[guard.parent] == State::Early;
+      states_[guard.child] = place_child(guard, moves, locals);
+      state = early && states_[guard.child] == State::Stable ? State::Early : states_[guard.child];  // a root is found
       fixed_[guard.child] = is_fixed_link(guard);
     } else if (guard.expect == Expect::SameNode || guard.kind == Kind::Distinct) {
       // Early, the address that a stable child has in the list is good enough: the words prove it later.
@@ -125,6 +135,9 @@ void WordList::sort_guards(const Moves& moves, PyObject* const* locals) {
 void WordList::walk(int guard, std::vector<Walked>* order) const {
   const Guard& from = list_.guards[guard];
   Walked walked{guard};
+  if (from.expect == Expect::NewNode && states_[from.child] == State::Stable) {
+    walked.root = slots_[from.child];
+  }
   if (from.kind == Kind::Local && from.expect == Expect::NewNode) {
     walked.local = static_cast<int>(from.index);
     walked.node = from.child;
@@ -245,6 +258,7 @@ bool WordList::write_guard(const Guard& guard, PyObject* parent, Draft* draft) c
     case Kind::Slot: put_value(py::slot_word(parent, guard.index)); return true;
     case Kind::Word: put(py::slot_word(parent, guard.index)); return true;
     case Kind::MethodPart: put_value(py::method_part_word(parent, guard.index != 0)); return true;
+    case Kind::KeyedItem: put(py::dict_version_word(parent)); return true;  // and the key is a stable node
     case Kind::Annotations: put(py::annotations_word(parent)); return true;
     case Kind::ClassAttribute:
     case Kind::TypeVersion: put(py::type_version_word(reinterpret_cast<PyTypeObject*>(parent))); return true;
@@ -262,8 +276,15 @@ ALTERNATOR_WARM bool WordList::still_holds(const Walked& walked, PyObject* const
     slots_[walked.node] = object;
     return object != nullptr && Py_TYPE(object) == walked.type;
   }
-  return walked.facts != nullptr ? walked.facts->matches(slots_[walked.node])
-                                 : holds(list_.guards[walked.guard], locals, &slots_);
+  if (walked.facts != nullptr) {
+    return walked.facts->matches(slots_[walked.node]);
+  }
+  return holds(list_.guards[walked.guard], locals, &slots_);
+}
+
+// Another object than the root.
+bool WordList::has_moved(const Walked& walked) const {
+  return walked.root != nullptr && slots_[list_.guards[walked.guard].child] != walked.root;
 }
 
 ALTERNATOR_WARM WordList::Outcome WordList::check(PyObject* const* locals) {
@@ -273,6 +294,9 @@ ALTERNATOR_WARM WordList::Outcome WordList::check(PyObject* const* locals) {
       const Guard& guard = list_.guards[walked.guard];
       bool known = guard.expect != Expect::SameNode && guard.kind != Kind::Distinct;
       return {known ? Outcome::Fails : Outcome::Unknown, walked.guard};
+    }
+    if (has_moved(walked)) {
+      return {Outcome::Unknown, -1, list_.guards[walked.guard].child};
     }
   }
   if (Outcome outcome = compare_words(); outcome.verdict != Outcome::Holds) {
@@ -343,6 +367,9 @@ WordList::Outcome WordList::look_again(int node) {
     const Guard& guard = list_.guards[i];
     if (walks_[i]) {
       continue;
+    }
+    if (guard.kind == Kind::KeyedItem) {
+      return {Outcome::Unknown};  // its key may come behind this node, and not be proved yet
     }
     bool fills = guard.expect == Expect::NewNode;
     PyObject* before = fills ? slots_[guard.child] : nullptr;

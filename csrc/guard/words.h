@@ -2,8 +2,9 @@
 // While the same bits are there, the guards hold and their nodes are the same objects, and comparing is all there is to do:
 // no look-up, no call, no allocation.
 //
-// Which nodes take part. A *root* is an argument that was the same object in the last calls (`self`, a config). A node is
-// *stable* if it is a constant of the trace, a root, or was read from a stable node. The others change from call to call:
+// Which nodes take part. A *root* is an argument that was the same object in the last calls (`self`, a config), or such an
+// object that was found from an argument (`self` in the tuple of *args). A node is *stable* if it is a constant of the
+// trace, a root, or was read from a stable node. The others change from call to call:
 // *early* ones are reached from arguments alone, *late* ones also through stable nodes. Guards on early and late nodes are
 // walked one by one, before and after the words; so are guards for which there are no words.
 //
@@ -66,14 +67,14 @@ class WordList {
            std::vector<PyObject*> slots);
 
   struct Root {
-    int local;
+    int local;  // -1: it is found by the walk of the early guards
     int node;
     PyObject* object;  // borrowed: watched
   };
   const std::vector<Root>& roots() const { return roots_; }
   bool has_roots(PyObject* const* locals) const {
     for (const Root& root : roots_) {
-      if (locals[root.local] != root.object) {
+      if (root.local >= 0 && locals[root.local] != root.object) {
         return false;
       }
     }
@@ -103,6 +104,7 @@ class WordList {
     int node = -1;                         // .. or the tensor that has these facts
     PyTypeObject* type = nullptr;          // alive, if the region is
     const tensor::Facts* facts = nullptr;  // null if it is neither
+    PyObject* root = nullptr;              // the object that has to be found
   };
   struct Entry {
     const py::Word* at;
@@ -129,8 +131,10 @@ class WordList {
   bool write_guard(const Guard& guard, PyObject* parent, Draft* draft) const;
   bool needs_type_word(int node) const;
   bool is_fixed_link(const Guard& guard) const;
+  bool add_root(const Guard& guard, PyObject* object, int local);
   void walk(int guard, std::vector<Walked>* order) const;
   bool still_holds(const Walked& walked, PyObject* const* locals);
+  bool has_moved(const Walked& walked) const;
   Outcome compare_words();
   Outcome repair(size_t at);
   Outcome look_again(int node);

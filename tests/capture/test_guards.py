@@ -510,6 +510,40 @@ def test_what_was_absent_is_noticed():
     assert len(captured.graphs) == 2
 
 
+def test_objects_that_are_found_from_an_argument():
+    """`self` in the tuple of *args: what is read from it is compared as fast as if it were an argument itself."""
+
+    def scale(*args):
+        thing, x = args
+        return x * thing.n + sum(thing.table.values()) + len(thing.names) + thing.inner.k
+
+    def make(n):
+        thing = Plain()
+        thing.n, thing.table, thing.names = n, dict.fromkeys("abcdefgh", 1), ["p", "q"]
+        thing.inner = types.SimpleNamespace(k=3)
+        return thing
+
+    captured = Captured(scale)
+    first, second = make(2), make(2)
+    for _ in range(5):
+        assert torch.equal(captured(first, X), scale(first, X))
+    (counts,) = captured.fn.counts()
+    assert counts["walked"] < 10 < counts["guards"] - counts["walked"]
+    for number in range(12):
+        thing = (first, second)[number % 2]
+        assert torch.equal(captured(thing, X), scale(thing, X))
+    for _ in range(5):
+        assert torch.equal(captured(make(2), X), scale(first, X))  # one that dies
+    assert len(captured.graphs) == 1
+    for change in (lambda t: setattr(t, "n", 5), lambda t: t.table.pop("a"), lambda t: setattr(t.inner, "k", 0)):
+        for thing in (first, second):
+            change(thing)
+            for _ in range(3):
+                assert torch.equal(captured(thing, X), scale(thing, X))
+    first.__class__ = type("Other", (Plain,), {"n": property(lambda self: 9)})
+    assert torch.equal(captured(first, X), scale(first, X))
+
+
 def test_reset_and_count():
     import alternator
 
