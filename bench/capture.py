@@ -8,10 +8,11 @@ cold      the same with 64 MB touched in between, so that nothing is in the cach
 real      a call with the backend "eager", by a plain eager call (1.00: as fast)
 first     the first call in a process of its own, with all that it imports
 held      memory that a captured graph keeps, in KB, in that process
+peak      the most memory that process had after its first capture, in MB
 guards    what a warm call of ours checks: guards, and the words of memory that they come down to
 
 Times are the CPU time of the calling thread, the best of several runs: on a busy machine the clock on the wall measures
-the others. --quick leaves out what needs processes of its own (first, held, growth with the number of layers).
+the others. --quick leaves out what needs processes of its own (first, held, peak, growth with the number of layers).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import gc
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -174,6 +176,7 @@ def run_child(engine, name, layers):
         start = clock()
         compile(fn, backend=backend)(*args, **kwargs)
         first = clock() - start - backend.spent
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KB
         kept = [compile(fn, backend=NoOp()) for _ in range(6)]
         kept[0](*args, **kwargs)
         gc.collect()
@@ -182,8 +185,7 @@ def run_child(engine, name, layers):
             compiled(*args, **kwargs)
         gc.collect()
         held = max(0, resident() - before) / 5
-        repeats = time_capture(engine, name, layers)[0]
-    print(json.dumps({"first": first, "held": held, "capture": repeats}))
+    print(json.dumps({"first": first, "held": held, "peak": peak}))
 
 
 def start_child(engine, name, layers):
@@ -204,7 +206,8 @@ def mean(values):
 def print_table(rows, names):
     header = f"{'':12}{'capture ms':>12}{'theirs':>9}{'ratio':>8}{'warm µs':>10}{'theirs':>9}{'ratio':>8}"
     header += (
-        f"{'cold':>8}{'real':>7}{'theirs':>8}{'first':>8}{'held KB':>9}{'theirs':>8}  graphs, operations; guards, words"
+        f"{'cold':>8}{'real':>7}{'theirs':>8}{'first':>8}{'held KB':>9}{'theirs':>8}{'peak MB':>9}{'theirs':>8}"
+        "  graphs, operations; guards, words"
     )
     print(header)
     for name in names:
@@ -216,8 +219,9 @@ def print_table(rows, names):
         line += f"{a['real'] / a['eager']:7.2f}{b['real'] / b['eager']:8.2f}"
         if "first" in a:
             line += f"{b['first'] / a['first']:7.1f}x{a['held'] / 1024:9.0f}{b['held'] / 1024:8.0f}"
+            line += f"{a['peak'] / 1024:9.0f}{b['peak'] / 1024:8.0f}"
         else:
-            line += " " * 25
+            line += " " * 42
         line += f"  {a['graphs']}, {a['operations']} / {b['graphs']}, {b['operations']}; {a['guards']}, {a['words']}"
         print(line)
 
@@ -280,18 +284,19 @@ def main():
     warnings.simplefilter("ignore")
     chosen = options.only or list(cases.MODELS if options.models else cases.CASES)
     rows = {name: {} for name in chosen}
+    growth = {}
     # All of ours first: TorchDynamo patches Module for good when it is first used.
     with torch.no_grad():
         for engine in ("alternator", "torchdynamo"):
             for name in chosen:
                 rows[name][engine] = measure(engine, name, options.layers)
-    growth = {}
+            if not options.quick:
+                growth[engine] = {n: time_capture(engine, "llama", n, repeats=1)[0] for n in GROWTH}
     if not options.quick:
         for engine in ("alternator", "torchdynamo"):
             for name in chosen:
                 child = start_child(engine, name, options.layers)
-                rows[name][engine] |= {"first": child["first"], "held": child["held"]}
-            growth[engine] = {n: start_child(engine, "llama", n)["capture"] for n in GROWTH}
+                rows[name][engine] |= {kind: child[kind] for kind in ("first", "held", "peak")}
     print_table(rows, chosen)
     print_profile(rows, chosen)
     means = summarise(rows, [name for name in chosen if name in cases.MODELS] or chosen)
