@@ -12,7 +12,7 @@ peak      the most memory that process had after its first capture, in MB
 guards    what a warm call of ours checks: guards, and the words of memory that they come down to
 
 Times are the CPU time of the calling thread, the best of several runs: on a busy machine the clock on the wall measures
-the others. --quick leaves out what needs processes of its own (first, held, peak, growth with the number of layers).
+the others. --quick leaves out what takes long: first, held and peak, and how capture grows with the number of layers.
 """
 
 from __future__ import annotations
