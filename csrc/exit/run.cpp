@@ -8,6 +8,7 @@
 #include "py/instance.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
+#include "py/operators.h"
 
 namespace alternator::exits {
 namespace {
@@ -55,7 +56,6 @@ class Runner {
   }
 
   Ref<> make(const Step& step) const;
-  static Ref<> compute(Py_ssize_t operation, PyObject* left, PyObject* right);
   Ref<> make_generator(const Step& step) const;
   bool fill(const Step& step);
   bool fill_table(const Step& step, PyObject* target);
@@ -100,7 +100,7 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
       return items ? steal(PyFrozenSet_New(items.get())) : nullptr;
     }
     case StepKind::Slice: return steal(PySlice_New(part(step, 0), part(step, 1), part(step, 2)));
-    case StepKind::Arithmetic: return compute(step.number, part(step, 0), part(step, 1));
+    case StepKind::Arithmetic: return steal(py::kBinaryOperators[step.number](part(step, 0), part(step, 1)));
     case StepKind::Method: return steal(PyMethod_New(part(step, 0), part(step, 1)));
     case StepKind::Builtin: {
       auto* like = reinterpret_cast<PyCFunctionObject*>(step.object.get());
@@ -130,15 +130,6 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
   }
   PyErr_SetString(PyExc_SystemError, "alternator: an unknown step");
   return nullptr;
-}
-
-Ref<> Runner::compute(Py_ssize_t operation, PyObject* left, PyObject* right) {
-  switch (operation >= NB_INPLACE_ADD ? operation - NB_INPLACE_ADD : operation) {
-    case NB_ADD: return steal(PyNumber_Add(left, right));
-    case NB_SUBTRACT: return steal(PyNumber_Subtract(left, right));
-    case NB_MULTIPLY: return steal(PyNumber_Multiply(left, right));
-    default: PyErr_SetString(PyExc_SystemError, "alternator: an unknown operation"); return nullptr;
-  }
 }
 
 Ref<> Runner::make_generator(const Step& step) const {
