@@ -120,6 +120,24 @@ int count_touched(Op op, int oparg) {
   }
 }
 
+bool looks_into(Op op, int depth) {
+  switch (op) {
+    case Op::kCOMPARE_OP:
+    case Op::kCONTAINS_OP:
+    case Op::kFORMAT_VALUE:
+    case Op::kBUILD_SET:
+    case Op::kSET_ADD:
+    case Op::kSET_UPDATE:
+    case Op::kBINARY_OP: return true;
+    case Op::kBINARY_SUBSCR:
+    case Op::kSTORE_SUBSCR:
+    case Op::kDELETE_SUBSCR: return depth == 1;  // the key
+    case Op::kMAP_ADD: return depth == 2;
+    case Op::kBUILD_MAP: return depth % 2 == 0;
+    default: return false;
+  }
+}
+
 bool only_moves(Op op) {
   switch (op) {
     case Op::kPOP_TOP:
@@ -131,6 +149,7 @@ bool only_moves(Op op) {
     case Op::kSTORE_ATTR:
     case Op::kBUILD_TUPLE:
     case Op::kBUILD_LIST:
+    case Op::kBUILD_SLICE:
     case Op::kLIST_APPEND:
     case Op::kRETURN_VALUE:
     case Op::kYIELD_VALUE:

@@ -164,6 +164,9 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
       use_deep(arguments[i]);
     }
   }
+  if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr) {
+    use_deep(PyCFunction_GET_SELF(callable));
+  }
   if (purity == Purity::Torch || purity == Purity::State) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }
@@ -199,6 +202,9 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     if (graph_.read_type(Py_TYPE(callable)) && method != nullptr && PyFunction_Check(method)) {
       note_class_value(Py_TYPE(callable), call, method);
       if (std::optional<Purity> known = purity_of(method)) {  // an operator of torch's dispatcher
+        for (Py_ssize_t i = 0; i < count; ++i) {
+          use_deep(arguments[i]);
+        }
         opaque_ = *known == Purity::Torch;
         return record_c_call(method, *known, arguments, count);
       }
@@ -296,6 +302,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return abort(AbortReason::UnknownCall, describe_callable(callable));
     }
     all.push_back(self.get());  // the wrapper keeps it
+    use_deep(self.get());
   }
   all.insert(all.end(), arguments, arguments + count);
   PyObject* first = all.empty() ? nullptr : all[0];

@@ -7,6 +7,14 @@ namespace alternator::record {
 
 using py::Op;
 
+namespace {
+
+bool is_concatenation(PyObject* left, PyObject* right) {
+  return (PyList_CheckExact(left) && PyList_CheckExact(right)) || (PyTuple_Check(left) && PyTuple_Check(right));
+}
+
+}  // namespace
+
 void Recorder::use(PyObject* value) {
   if (auto found = followed_.find(value); found != followed_.end()) {
     const Followed& followed = found->second;
@@ -82,6 +90,9 @@ void Recorder::use_operands(Op op, int oparg) {
   if (op == Op::kBINARY_OP && follow_arithmetic(oparg)) {
     return;
   }
+  if (op == Op::kBINARY_OP && is_concatenation(peek(2), peek(1))) {
+    return;
+  }
   int count = only_moves(op) ? 0 : count_touched(op, oparg);
   Py_ssize_t depth = position_.stack_top - py::stack_base(position_.frame);
   for (int i = 1; i <= count && i <= depth; ++i) {
@@ -107,7 +118,7 @@ void Recorder::use_operands(Op op, int oparg) {
       Py_SETREF(operand, Py_NewRef(start_->at(slot)));
       continue;
     }
-    use(peek(i));
+    looks_into(op, i) ? use_deep(peek(i)) : use(peek(i));
   }
 }
 

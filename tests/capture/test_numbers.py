@@ -5,6 +5,7 @@ import types
 import pytest
 import torch
 
+import alternator
 from capture.agreement import Captured, outcome, same
 from capture.breaking import stop
 
@@ -166,3 +167,46 @@ def test_uses(name):
             found, expected = found[:2], expected[:2]
         assert same(found, expected), value
         assert same(states[0].n, states[1].n)
+
+
+# ---- Numbers inside of what C code compares, hashes or prints ------------------------------------------------------
+
+HOLDING = {
+    "a list is compared": lambda x, n: x + 1 if [n] == [3] else x - 1,
+    "deep in a tuple": lambda x, n: x + 1 if (1, [(n,)]) < (1, [(4,)]) else x - 1,
+    "looked for in a list": lambda x, n: x + 1 if 3 in [n] else x - 1,
+    "a key that is looked for": lambda x, n: x + 1 if (n, 1) in {(3, 1)} else x - 1,
+    "a key": lambda x, n: x + {(3, 1): 5, (4, 1): 6}[n, 1],
+    "a text": lambda x, n: (x + 1, f"{[n]}"),
+    "a text by %": lambda x, n: (x + 1, "%s" % ([n],)),
+    "keys of a set": lambda x, n: x + len({(n, 1), (4, 1)}),
+    "keys of a dict": lambda x, n: x + len({(n, 1): 0, (4, 1): 1}),
+    "a bound method": lambda x, n: x + call([n].count, 3),
+    "a method's wrapper": lambda x, n: x + call([n].__len__) + call([n].__eq__, [3]),
+    "a slice": lambda x, n: x + sum([1, 2, 3, 4, 5][slice(0, n)]),
+    "an operator of torch": lambda x, n: torch.ops.aten.add(x, x, alpha=n),
+}
+
+
+def call(function, *args):
+    return function(*args)
+
+
+@pytest.mark.parametrize("way", ["argument", "iterator", "attribute"])
+@pytest.mark.parametrize("name", HOLDING)
+def test_numbers_in_containers_that_c_code_looks_into(name, way):
+    def of_iterator(x, numbers):
+        return HOLDING[name](x, next(numbers))
+
+    def of_attribute(x, holder):
+        return HOLDING[name](x, holder.n)
+
+    function = {"argument": HOLDING[name], "iterator": of_iterator, "attribute": of_attribute}[way]
+    compiled = alternator.compile(function, backend="eager")
+    for n in (3, 4, 5, 3, 4):
+        given = {"argument": n, "iterator": iter([n]), "attribute": types.SimpleNamespace(n=n)}
+        again = {"argument": n, "iterator": iter([n]), "attribute": types.SimpleNamespace(n=n)}
+        if name == "a key" and n == 5:
+            continue
+        expected = function(torch.ones(2), given[way])
+        assert same(compiled(torch.ones(2), again[way]), expected)
