@@ -22,6 +22,7 @@ from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 from alternator.substitutes import Span, call_tracer, substitute
 from alternator.torch_calls import make_table
+from alternator.torch_errors import GivenUp
 from alternator.torch_leaves import make_leaf_rules
 from alternator.untraceable import find_untraceable
 
@@ -151,13 +152,15 @@ def call_backend(backend, module, examples):
         raise failed.with_traceback(error.__traceback__) from None
 
 
-@functools.cache
-def warn_of_static_shapes():
-    """Say once that shapes are not dynamic."""
-    warnings.warn("alternator: dynamic=True is accepted, but each shape is a graph of its own for now", stacklevel=3)
+def call_symbolic(backend, module, shapes, inputs):
+    """Compile a graph with symbols; one that computes nothing but numbers needs no backend."""
+    if not shapes.has_tensors():
+        return module
+    with shapes.compiling(inputs):
+        return call_backend(backend, module, shapes.examples)
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
@@ -169,25 +172,38 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
 
     def start():
         tracer = begin()
+        if tracer is not None:
+            tracer.dynamic = dynamic
         if tracer is not None and untraceable:
             tracer.add_rules(untraceable)
         return tracer
 
     def finish(tracer):
         global _graphs
+        shapes = tracer.shapes
         module, examples, around = tracer.make_graph()
+        if shapes is not None and not around.is_idle():
+            return False
         if module is None:
             _graphs += 1
             return around.wrap(give_nothing)
         if on_graph is not None:
             on_graph(module)
         try:
-            compile = functools.partial(call_backend, backend, module, around.prepare(examples))
+            if shapes is None:
+                compile = functools.partial(call_backend, backend, module, around.prepare(examples))
+            else:
+                compile = functools.partial(call_symbolic, backend, module, shapes, examples)
             run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         if callable(run):
+            if shapes is not None:
+                try:
+                    tracer.symbols = shapes.conclude()
+                except GivenUp:
+                    return False
             _graphs += 1
             return around.wrap(run)
         found = find_untraceable(module)
@@ -210,11 +226,13 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
 class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
 
-    def __init__(self, module, backend, fullgraph):
+    def __init__(self, module, backend, fullgraph, dynamic=None):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
         object.__setattr__(
-            self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph, report=report)
+            self,
+            "_captured_call",
+            capture(type(module).__call__.__get__(module), backend, fullgraph, report=report, dynamic=dynamic),
         )
 
     def __getattr__(self, name):
@@ -262,8 +280,6 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )
-    if dynamic:
-        warn_of_static_shapes()
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not callable(model):
@@ -272,8 +288,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         return model
     found = find_backend(backend, mode, options)
     if isinstance(model, torch.nn.Module):
-        return CompiledModule(model, found, fullgraph)
-    return capture(model, found, fullgraph, report=report)
+        return CompiledModule(model, found, fullgraph, dynamic)
+    return capture(model, found, fullgraph, report=report, dynamic=dynamic)
 
 
 def reset():

@@ -95,6 +95,18 @@ class GraphWriter:
 
     def add_placeholder(self, name, tensor, fake):
         """Make an input; `name` is its source."""
+        node = self.make_placeholder(name)
+        self.describe_input(node, name, type(tensor), fake)
+        return node
+
+    def add_number(self, name, symbol):
+        """Make an input that is a number."""
+        node = self.make_placeholder(name)
+        object.__setattr__(node, "_dynamo_source", InputSource(name))
+        node.meta["example_value"] = symbol
+        return node
+
+    def make_placeholder(self, name):
         target = wanted = make_legal(name)
         number = 0
         while target in self.targets:  # two sources may read alike: variables of two frames
@@ -103,7 +115,6 @@ class GraphWriter:
         self.targets.add(target)
         node = self.make_node("placeholder", target, (), {})
         self.placeholders.append(node)
-        self.describe_input(node, name, type(tensor), fake)
         return node
 
     def add_leaf(self, cls, fake):
@@ -177,7 +188,7 @@ class GraphWriter:
 
     def write_origins(self):
         for node, (site, name) in itertools.chain(zip(self.calls, self.sites, strict=True), self.body_sites):
-            text, modules = self.origins[site]
+            text, modules = self.origins[site] if site >= 0 else ("", {})
             meta = node.meta
             function = node.target
             if modules:

@@ -21,8 +21,16 @@ from alternator import _capture
 from alternator.around import Around
 from alternator.deferring import Deferrals
 from alternator.graphs import FakeTensor, GraphWriter, make_example
-from alternator.torch_calls import find_rule, make_table, record_call, tell_metadata, write_type
-from alternator.torch_errors import TorchFailed, Unsupported
+from alternator.torch_calls import (
+    SYMBOLIC_RULES,
+    find_rule,
+    holds_tensor,
+    make_table,
+    record_call,
+    tell_metadata,
+    write_type,
+)
+from alternator.torch_errors import GivenUp, TorchFailed, Unsupported
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -108,6 +116,9 @@ class Tracer:
         self.sorted = 0
         self.grad_enabled = torch.is_grad_enabled()
         self.device = find_default_device()
+        self.dynamic = None  # as in torch.compile
+        self.shapes = None  # symbols, if there are any (shapes.py)
+        self.symbols = None  # what the core is told of them in the end
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
@@ -124,6 +135,8 @@ class Tracer:
             rule = self.rules.get(func)
             if rule is None:
                 rule = self.rules[func] = find_rule(func)
+            if self.shapes is not None and rule not in SYMBOLIC_RULES:
+                self.do_without_symbols(args, kwargs)
             return rule(self, func, args, self.place(func, kwargs or {}))
         except (MemoryError, RecursionError):
             raise  # no part of the program, and no fault of the tracer
@@ -153,7 +166,9 @@ class Tracer:
         find_note(func)(self, func, args, kwargs or {})
 
     def give_up(self, error):
-        if isinstance(error, TorchFailed) and fakes.is_data_dependent(error.__cause__):
+        if isinstance(error, GivenUp):
+            _capture.abort("StaticShapes", str(error))
+        elif isinstance(error, TorchFailed) and fakes.is_data_dependent(error.__cause__):
             _capture.abort("DataDependentOperator", str(error.__cause__))
         elif isinstance(error, TorchFailed):
             _capture.abort("TorchException", str(error))
@@ -166,6 +181,7 @@ class Tracer:
 
     def compute(self, func, args, kwargs):
         """Run on fakes."""
+        given, given_kwargs = args, kwargs
         try:
             args = map_tensors(args, self.fake_of, self.known, FAKE)
             if kwargs:
@@ -184,6 +200,8 @@ class Tracer:
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
         if self.unchanging and any(map(self.has_changed, self.unchanging)):
             raise Unsupported("memory from outside that a leaf of autograd has is written to")
+        if self.shapes is not None and holds_tensor(result):
+            self.shapes.follow(func, given, given_kwargs, result, self.fake_of)
         return result
 
     def know(self, tensor):
@@ -206,20 +224,26 @@ class Tracer:
         known = self.find(tensor)
         if known.node is None:
             known.node = self.writer.add_placeholder(known.name, known.real, known.fake)
+            if self.shapes is not None and self.shapes.is_symbolic(known.fake):
+                known.node.meta["example_value"] = self.shapes.example_of(known.fake)
             _capture.add_input(known.real)
             self.inputs.append(known.real)
         return known.node
 
     def meet(self, tensor):
         """Get to know a tensor from outside."""
-        name = _capture.watch(tensor)
+        name = _capture.name_of(tensor)
         if name is None:
             raise Unsupported("a tensor that the trace did not get from its arguments or from what they hold")
+        dimensions = self.find_dimensions(tensor, name)
+        _capture.watch(tensor, dimensions.free if dimensions else ())
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided or tensor.is_nested:
             raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
         fake = self.mode.make(tensor)
         known = self.known[id(tensor)] = self.known[id(fake)] = Known(tensor, fake, None, name)
         self.watch_version(fake)
+        if dimensions and dimensions.free:
+            self.use_symbols().add_input(tensor, fake, name, dimensions)
         return known
 
     def watch_version(self, fake):
@@ -235,6 +259,54 @@ class Tracer:
     @staticmethod
     def fake_behind(known):
         return fake_behind(known)
+
+    # ---- Symbols (shapes.py) ---------------------------------------------------------------------------------------
+
+    def find_dimensions(self, tensor, name):
+        """Find the dimensions whose sizes may be others next time; None in the ordinary case."""
+        moving = _capture.moving_sizes(name)
+        if not moving and not self.dynamic and not has_marks(tensor) or _capture.is_static():
+            return None
+        from alternator.shapes import Dimensions
+
+        return Dimensions(tensor, moving, self.dynamic)
+
+    def use_symbols(self):
+        if self.shapes is None:
+            from alternator.shapes import Shapes
+
+            self.shapes = Shapes(self.writer)
+            self.unusual.append("symbols")
+        return self.shapes
+
+    def do_without_symbols(self, args, kwargs):
+        """Prepare for a rule that knows nothing of symbols."""
+        self.shapes.settle_numbers((args, kwargs or {}))
+        if self.shapes.touches((args, kwargs or {}), self.fake_of):
+            raise GivenUp("a call of torch that is not recorded as it is")
+
+    def name_number(self, name, node, value):
+        """Find the symbol of a number that is another one at each call; None if it is to be a constant."""
+        if self.dynamic is False or _capture.is_static():
+            return None
+        return self.use_symbols().name_number(name, node, value)
+
+    def combine(self, operation, a, b, left, right):
+        return self.shapes.combine(operation, a, b, left, right)
+
+    def negate(self, a, value):
+        return self.shapes.negate(a, value)
+
+    def decide(self, comparison, a, b, left, right):
+        return self.shapes.decide(comparison, a, b, left, right)
+
+    def settle(self, symbol):
+        return self.shapes.settle(symbol)
+
+    def example(self, tensor):
+        """Make the example value of a node."""
+        found = None if self.shapes is None else self.shapes.example_of(tensor)
+        return make_example(tensor) if found is None else found
 
     # ---- Memory ----------------------------------------------------------------------------------------------------
 
@@ -307,6 +379,8 @@ class Tracer:
         args = map_tensors(args, self.node_of, self.known, NODE)
         if kwargs:
             kwargs = map_tensors(kwargs, self.node_of, self.known, NODE)
+        if self.shapes is not None:
+            args, kwargs = self.shapes.write_numbers(args), self.shapes.write_numbers(kwargs)
         return self.adopt_all(result, self.writer.add_call(kind, target, args, kwargs, site), site)
 
     def adopt_all(self, result, node, site):
@@ -327,14 +401,14 @@ class Tracer:
             if node.target in IN_PLACE:  # x += 1: from now on the program's variable is what this gave
                 known.node = node
             self.returning.add(node)
-            node.meta["example_value"] = make_example(tensor)
+            node.meta["example_value"] = self.example(tensor)
             return tensor if known.real is None else known.real
         if not (fakes.is_fake(tensor) or tensor.is_meta) or type(tensor) is not torch.Tensor:
             raise Unsupported(f"{node.target} gives a tensor that is none of the trace's")
         if tensor.requires_grad and tensor.is_leaf and not tensor._is_view():
             raise Unsupported("a new tensor requires grad")
         self.known[id(tensor)] = Known(None, tensor, node)
-        node.meta["example_value"] = make_example(tensor)
+        node.meta["example_value"] = self.example(tensor)
         return tensor
 
     def adopt_items(self, result, node, site):
@@ -380,11 +454,26 @@ class Tracer:
     # ---- The end ---------------------------------------------------------------------------------------------------
 
     def output_of(self, tensor):
-        """Tell which output of the graph a fake is; -1 if it is none of ours."""
+        """Tell which output of the graph a fake or a symbol is; -1 if it is none of ours."""
+        if self.shapes is not None and not isinstance(tensor, torch.Tensor):
+            return self.output_of_symbol(tensor)
         known = self.known.get(id(tensor))
         if known is None or known.real is not None or type(known) is Gone:
             return -1
         return self.value_of(known)
+
+    def output_of_symbol(self, symbol):
+        outputs = self.shapes.outputs
+        if id(symbol) not in outputs:
+            try:
+                node = self.shapes.give_out(symbol)
+            except GivenUp as error:
+                self.give_up(error)
+                raise
+            if not isinstance(node, torch.fx.Node):
+                return -1
+            outputs[id(symbol)] = Known(None, symbol, node)
+        return self.value_of(outputs[id(symbol)])
 
     def value_of(self, known):
         """Number a tensor that is given out, or that something is done to behind the graph."""
@@ -397,7 +486,8 @@ class Tracer:
     def has_operations(self):
         """Tell whether there is anything to run. Grad mode is set by the core as well."""
         computes = any(call.target is not torch._C._set_grad_enabled for call in self.writer.calls)
-        return computes or bool(self.flags or self.leave_states()) or not self.around.is_idle()
+        numbers = self.shapes is not None and self.shapes.outputs
+        return computes or bool(numbers or self.flags or self.leave_states()) or not self.around.is_idle()
 
     def end(self, finished):
         """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
@@ -408,6 +498,8 @@ class Tracer:
         names = _capture.take_names()
         if names is not None:
             self.name_nodes(names)
+        if self.shapes is not None:
+            self.shapes.list_arguments(self.inputs)
         self.writer.find_origins()
         return any(version is None or fake._version != version for fake, version in self.versions)
 
@@ -427,7 +519,7 @@ class Tracer:
         ]
         around.states = self.leave_states()
         around.former_states = [(setter, before) for setter, (before, _) in reversed(self.states.items())]
-        if not self.writer.calls:
+        if not self.writer.calls and not (self.shapes is not None and self.shapes.outputs):
             return None, self.inputs, around
         around.dtype = self.dtype
         return self.writer.finish(outputs), self.inputs, around
@@ -445,6 +537,11 @@ class Tracer:
     def leave_states(self):
         """List the calls that set torch's state as the function leaves it, where that is not as it was."""
         return [(setter, now) for setter, (before, now) in self.states.items() if now != before]
+
+
+def has_marks(tensor):
+    """Tell whether torch._dynamo.mark_dynamic, or one of its like, was called on a tensor."""
+    return hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices")
 
 
 def find_default_device():

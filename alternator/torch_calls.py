@@ -111,6 +111,8 @@ REFUSED = {
 
 
 def record_call(tracer, func, args, kwargs):
+    if tracer.shapes is not None and (kwargs.get("out") is not None or kwargs.get("requires_grad")):
+        tracer.do_without_symbols(args, kwargs)
     if kwargs.get("out") is not None:
         return record_out(tracer, func, args, kwargs)
     if kwargs.get("requires_grad"):
@@ -135,7 +137,7 @@ def tell_metadata(tracer, func, args, kwargs):
     result = tracer.compute(func, args, kwargs)
     if isinstance(result, torch.Tensor):  # type() with an argument
         return tracer.record_call(func, args, kwargs, result)
-    return result
+    return result if tracer.shapes is None else tracer.shapes.tell(func, args, kwargs, result, tracer.fake_of)
 
 
 PYTHON_TYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
@@ -214,6 +216,9 @@ def holds_tensor(value):
         return any(map(holds_tensor, value))
     return isinstance(value, torch.Tensor)
 
+
+# Those that do the right thing with symbols (shapes.py).
+SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode}
 
 # ---- The table -----------------------------------------------------------------------------------------------------
 

@@ -13,3 +13,7 @@ class Unsupported(Exception):
 
 class TorchFailed(Exception):
     """Torch raised an exception on fakes: most likely it would on the program's tensors."""
+
+
+class GivenUp(Exception):
+    """Something that cannot be done with symbols (shapes.py)."""

@@ -182,14 +182,66 @@ record::Session* session_or_error() {
   return session;
 }
 
-// watch(tensor) -> its name, or None for a tensor that the trace did not get from outside.
-PyObject* watch(PyObject*, PyObject* tensor) {
+// watch(tensor, dimensions that may have any size) -> its name, or None for a tensor that the trace did not get from
+// outside.
+PyObject* watch(PyObject*, PyObject* args) {
+  PyObject *tensor, *dimensions;
   record::Session* session = session_or_error();
-  if (session == nullptr) {
+  if (session == nullptr || !PyArg_ParseTuple(args, "OO!:watch", &tensor, &PyTuple_Type, &dimensions)) {
     return nullptr;
   }
-  const std::string* name = session->watch(tensor);
-  return name ? PyUnicode_FromString(name->c_str()) : Py_NewRef(Py_None);
+  std::vector<int> free;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dimensions); ++i) {
+    free.push_back(static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(dimensions, i))));
+  }
+  const std::string* name = PyErr_Occurred() ? nullptr : session->watch(tensor, free);
+  return PyErr_Occurred() ? nullptr : name ? PyUnicode_FromString(name->c_str()) : Py_NewRef(Py_None);
+}
+
+// moving_sizes(name) -> the dimensions of that tensor which had other sizes in earlier calls
+PyObject* moving_sizes(PyObject*, PyObject* name) {
+  record::Session* session = session_or_error();
+  const char* text = session ? PyUnicode_AsUTF8(name) : nullptr;
+  Ref<> found = text ? steal(PyList_New(0)) : nullptr;
+  const std::set<int>* dimensions = found ? session->moving_sizes(text) : nullptr;
+  if (dimensions != nullptr) {
+    for (int dimension : *dimensions) {
+      Ref<> number = steal(PyLong_FromLong(dimension));
+      if (!number || PyList_Append(found.get(), number.get()) < 0) {
+        return nullptr;
+      }
+    }
+  }
+  return found.release();
+}
+
+// is_static() -> whether the trace is to have no symbols
+PyObject* is_static(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? PyBool_FromLong(session->is_static()) : nullptr;
+}
+
+// node_of(object) -> its number; -1 for one that the trace did not get from outside
+PyObject* node_of(PyObject*, PyObject* object) {
+  record::Session* session = session_or_error();
+  return session ? PyLong_FromLong(session->recorder().graph().node_of(object)) : nullptr;
+}
+
+// follow(number, symbol) -> an equal number that has the symbol
+PyObject* follow(PyObject*, PyObject* args) {
+  PyObject *number, *symbol;
+  record::Session* session = session_or_error();
+  if (session == nullptr || !PyArg_ParseTuple(args, "OO:follow", &number, &symbol)) {
+    return nullptr;
+  }
+  return session->recorder().follow_symbol(number, symbol).release();
+}
+
+// symbol_of(number) -> its symbol, or None
+PyObject* symbol_of(PyObject*, PyObject* number) {
+  record::Session* session = record::Session::current();
+  PyObject* symbol = session ? session->recorder().symbol_of(number) : nullptr;
+  return Py_NewRef(symbol ? symbol : Py_None);
 }
 
 // add_input(tensor): the watched tensor becomes the next input of the graph.
@@ -443,7 +495,12 @@ PyMethodDef methods[] = {
     {"find_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(find_cached)), METH_FASTCALL, nullptr},
     {"keep_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(keep_cached)), METH_FASTCALL, nullptr},
     {"cached_result", cached_result, METH_O, nullptr},
-    {"watch", watch, METH_O, nullptr},
+    {"watch", watch, METH_VARARGS, nullptr},
+    {"moving_sizes", moving_sizes, METH_O, nullptr},
+    {"is_static", is_static, METH_NOARGS, nullptr},
+    {"node_of", node_of, METH_O, nullptr},
+    {"follow", follow, METH_VARARGS, nullptr},
+    {"symbol_of", symbol_of, METH_O, nullptr},
     {"add_input", add_input, METH_O, nullptr},
     {"name_of", name_of, METH_O, nullptr},
     {"describe_call", describe_call, METH_O, nullptr},

@@ -167,6 +167,11 @@ int ExitWriter::add(PyObject* value) {
   if (std::optional<Step> step = around_.outside(value)) {
     return emit(value, std::move(*step));
   }
+  if (int output = around_.output_of_number(value); output >= 0) {
+    Step step{StepKind::Output};
+    step.index = output;
+    return emit(value, std::move(step));
+  }
   Sort sort = source::sort_of(value);
   if (sort == Sort::Tensor) {
     Step step{StepKind::Output};

@@ -26,6 +26,8 @@ struct Surroundings {
   std::function<int(PyObject*)> frame_of_generator;
   // The output of the graph that a tensor is; -1: none.
   std::function<int(PyObject*)> output_of;
+  // .. that a number is; -1 if the graph does not compute it.
+  std::function<int(PyObject*)> output_of_number;
   // All that a container from outside held before the trace is read: guards and nodes for its items.
   std::function<bool(PyObject*)> read_whole;
   // Its length before the trace is read.

@@ -256,15 +256,26 @@ const char* expect_name(Expect expect) {
   return kNames[static_cast<int>(expect)];
 }
 
-Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots) {
-  py::CollectorPause pause;  // a dict may have to be made for an instance that has none yet
+namespace {
+
+bool fill_constants(const GuardList& list, std::vector<PyObject*>* slots) {
   slots->assign(list.nodes, nullptr);
   for (const Constant& constant : list.constants) {
     PyObject* object = constant.pin.get();
     if (object == nullptr || (constant.type.type() != nullptr && !constant.type.is_of(object))) {
-      return static_cast<Py_ssize_t>(list.guards.size());
+      return false;
     }
     (*slots)[constant.node] = object;
+  }
+  return true;
+}
+
+}  // namespace
+
+Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots) {
+  py::CollectorPause pause;  // a dict may have to be made for an instance that has none yet
+  if (!fill_constants(list, slots)) {
+    return static_cast<Py_ssize_t>(list.guards.size());
   }
   for (size_t i = 0; i < list.guards.size(); ++i) {
     if (!holds(list.guards[i], locals, slots)) {
@@ -272,6 +283,26 @@ Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyO
     }
   }
   return -1;
+}
+
+void visit_moved(const GuardList& list, PyObject* const* locals,
+                 const std::function<void(const Guard&, PyObject*)>& visit) {
+  py::CollectorPause pause;
+  std::vector<PyObject*> slots;
+  if (!fill_constants(list, &slots)) {
+    return;
+  }
+  for (const Guard& guard : list.guards) {
+    if (holds(guard, locals, &slots)) {
+      continue;
+    }
+    bool number = guard.expect == Expect::Value &&
+                  (PyLong_CheckExact(guard.value.get()) || PyFloat_CheckExact(guard.value.get()));
+    if (!number && guard.kind != Kind::TensorFacts) {
+      return;
+    }
+    visit(guard, guard.parent >= 0 ? slots[guard.parent] : nullptr);
+  }
 }
 
 }  // namespace alternator::guard

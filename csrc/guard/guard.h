@@ -6,6 +6,7 @@
 //             the object of a node: the first guard for a node fills its slot, later ones compare
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,6 +100,11 @@ struct GuardList {
 // Walks the list over the locals of a call. `slots` gets the objects of the nodes, borrowed. -1 if all hold, otherwise the
 // index of the first that does not (or of none: the count, if a constant died or has another class).
 Py_ssize_t check(const GuardList& list, PyObject* const* locals, std::vector<PyObject*>* slots);
+
+// The guards on numbers and on the metadata of tensors that do not hold, with the object that each looks at, up to the first
+// other one that does not.
+void visit_moved(const GuardList& list, PyObject* const* locals,
+                 const std::function<void(const Guard&, PyObject*)>& visit);
 
 // Looks at one guard; the slot of its parent must be filled. Fills the slot of a new node.
 bool holds(const Guard& guard, PyObject* const* locals, std::vector<PyObject*>* slots);

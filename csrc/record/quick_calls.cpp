@@ -94,6 +94,9 @@ Ref<> QuickCalls::compute(PyObject* function, PyObject* args, PyObject* kwargs) 
   if (!fake_args || (kwargs != nullptr && !fake_kwargs)) {
     return nullptr;
   }
+  if (PyList_GET_SIZE(part(kUnusual)) > 0) {
+    return nullptr;  // a tensor was met that is
+  }
   return steal(tensor::call_on_fakes(part(kMode), function, fake_args.get(), fake_kwargs.get()));
 }
 

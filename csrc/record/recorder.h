@@ -48,6 +48,10 @@ class Recorder : public interp::Observer {
   }
   // Places, by name, that held another number the last time: it is followed, not relied on, as long as that is possible.
   void set_moving(const std::set<std::string>* places) { moving_ = places->empty() ? nullptr : places; }
+  // For the tracer: a copy of a number that is no other object, and that torch's ShapeEnv knows by a symbol.
+  Ref<> follow_symbol(PyObject* number, PyObject* symbol);
+  // The symbol of a number, borrowed; null if it has none.
+  PyObject* symbol_of(PyObject* number) const;
   // How a number was computed, if the exit has to do it again.
   std::optional<exits::Arithmetic> arithmetic_of(PyObject* value) const;
   // Codes whose frames ask not to be captured (torch._dynamo.skip_frame): calls of them are breaks.
@@ -165,6 +169,8 @@ class Recorder : public interp::Observer {
   // A primitive is used, not just moved: its slot gets a guard. record/rules_moves.cpp
   void use(PyObject* value);
   void use_deep(PyObject* value);
+  // Whatever C code can find in a value that it is given.
+  void visit_deep(PyObject* value, const std::function<void(PyObject*)>& visit);
   void use_all();
   void use_operands(py::Op op, int oparg);
 
@@ -175,14 +181,15 @@ class Recorder : public interp::Observer {
     Py_ssize_t ahead = 0;
     std::vector<Item> parts;
   };
-  // A number that is no other object, and where it comes from: an iterator, a place that is another one at each call, or an
-  // operation on such numbers.
+  // A number that is no other object, and where it comes from: an iterator, a place that is another one at each call, an
+  // operation on such numbers; or what it is to the tracer: the size of a tensor, say.
   struct Followed {
     int node = -1;
     Py_ssize_t ahead = -1;
     Ref<> kept;
     int operation = -1;
     Ref<> left, right;
+    Ref<> symbol;
     bool is_item() const { return ahead >= 0; }
   };
   // `follows`: the item will be on top of the stack when the next instruction begins.
@@ -202,6 +209,22 @@ class Recorder : public interp::Observer {
   // C code of this sort does not look at the value of a number that is followed.
   bool is_type_enough(std::optional<Purity> purity, PyObject* value) const;
   bool follow_arithmetic(int operation);
+  // Numbers with symbols: record/rules_symbols.cpp.
+  bool has_symbol(PyObject* value) const { return symbol_of(value) != nullptr; }
+  // Gives a number that moves a symbol, unless it has one; null if it cannot have any. Borrowed.
+  PyObject* find_symbol(PyObject* value);
+  // The symbol, or the number itself, on whose value the trace relies from now on.
+  Ref<> symbol_or_value(PyObject* value);
+  // The value of a symbol is relied on.
+  void settle(PyObject* symbol);
+  // Torch gets it: numbers with symbols may be anything.
+  void give_to_torch(PyObject* value);
+  // Instructions that compute with numbers, compare them, or ask whether they are zero. False if there is no symbol.
+  bool compute_symbols(py::Op op, int oparg);
+  bool combine_symbols(int operation);
+  bool compare_symbols(PyObject* left, PyObject* right, int comparison);
+  bool compare_sequences(PyObject* left, PyObject* right, int comparison);
+  void follow_combination(Ref<> symbol);
   bool follows_anything() const { return !start_->copies().empty() || !followed_.empty(); }
 
   // By family of instructions: record/rules_*.cpp.

@@ -104,6 +104,21 @@ bool is_consumer(PyObject* callable) {
          callable == reinterpret_cast<PyObject*>(&PyFrozenSet_Type);
 }
 
+// Takes an argument as it is, without looking at it or at what it holds.
+bool only_moves_argument(PyObject* callable, PyObject* const* arguments, Py_ssize_t index) {
+  static PyObject* const append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
+  if (callable == append) {
+    return index == 1;
+  }
+  PyObject* given = arguments[index];
+  if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+    return PyLong_CheckExact(given);
+  }
+  bool sequence = PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
+  return sequence && (callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
+                      callable == reinterpret_cast<PyObject*>(&PyTuple_Type));
+}
+
 // One of the abstract classes of containers.
 bool is_of_standard_library(PyObject* type) {
   Ref<> module = steal(PyObject_GetAttrString(type, "__module__"));
@@ -159,8 +174,11 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   }
   std::optional<Purity> purity = purity_of(callable);
   bool for_torch = count > 0 && source::is_tensor(arguments[0]);
+  bool by_torch = purity == Purity::Torch || (purity.has_value() && is_tensor_operation(arguments, count));
   for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
-    if (for_torch || !is_type_enough(purity, arguments[i])) {
+    if (by_torch) {
+      give_to_torch(arguments[i]);
+    } else if (for_torch || !(is_type_enough(purity, arguments[i]) || only_moves_argument(callable, arguments, i))) {
       use_deep(arguments[i]);
     }
   }
@@ -203,7 +221,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
       note_class_value(Py_TYPE(callable), call, method);
       if (std::optional<Purity> known = purity_of(method)) {  // an operator of torch's dispatcher
         for (Py_ssize_t i = 0; i < count; ++i) {
-          use_deep(arguments[i]);
+          give_to_torch(arguments[i]);
         }
         opaque_ = *known == Purity::Torch;
         return record_c_call(method, *known, arguments, count);

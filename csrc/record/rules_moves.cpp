@@ -18,6 +18,9 @@ bool is_concatenation(PyObject* left, PyObject* right) {
 void Recorder::use(PyObject* value) {
   if (auto found = followed_.find(value); found != followed_.end()) {
     const Followed& followed = found->second;
+    if (followed.symbol) {
+      return settle(followed.symbol.get());
+    }
     if (followed.operation >= 0) {
       use(followed.left.get());
       return use(followed.right.get());
@@ -41,14 +44,22 @@ void Recorder::use_all() {
   for (const auto& copy : start_->copies()) {
     use(copy.first.get());
   }
+  std::vector<PyObject*> copies;
   for (const auto& [copy, source] : followed_) {
+    copies.push_back(copy);
+  }
+  for (PyObject* copy : copies) {
     use(copy);
   }
 }
 
-// What C code can find in a value that it is given. Objects that the collector does not know hold none of the copies: C
-// code made them, and was seen using what it made them of.
 void Recorder::use_deep(PyObject* value) {
+  visit_deep(value, [this](PyObject* object) { use(object); });
+}
+
+// Objects that the collector does not know hold none of the copies: C code made them, and was seen using what it made
+// them of.
+void Recorder::visit_deep(PyObject* value, const std::function<void(PyObject*)>& visit) {
   if (value == nullptr || !follows_anything()) {
     return;
   }
@@ -61,7 +72,7 @@ void Recorder::use_deep(PyObject* value) {
     if (!seen.insert(object).second) {
       continue;
     }
-    use(object);
+    visit(object);
     if (graph_.is_outside(object) || source::sort_of(object) != source::Sort::Object || !PyObject_IS_GC(object)) {
       continue;
     }
@@ -69,11 +80,11 @@ void Recorder::use_deep(PyObject* value) {
     if (seen.size() > kMost || running) {
       return use_all();
     }
-    auto visit = [](PyObject* child, void* to) {
+    auto add = [](PyObject* child, void* to) {
       static_cast<std::vector<PyObject*>*>(to)->push_back(child);
       return 0;
     };
-    Py_TYPE(object)->tp_traverse(object, visit, &open);
+    Py_TYPE(object)->tp_traverse(object, add, &open);
   }
 }
 
@@ -87,7 +98,9 @@ void Recorder::use_operands(Op op, int oparg) {
     }
     return;
   }
-  if (op == Op::kBINARY_OP && follow_arithmetic(oparg)) {
+  int deciding = count_deciding_operands(op);
+  bool torch = is_tensor_operation(position_.stack_top - deciding, deciding);
+  if (!torch && compute_symbols(op, oparg)) {
     return;
   }
   if (op == Op::kBINARY_OP && is_concatenation(peek(2), peek(1))) {
@@ -118,7 +131,11 @@ void Recorder::use_operands(Op op, int oparg) {
       Py_SETREF(operand, Py_NewRef(start_->at(slot)));
       continue;
     }
-    looks_into(op, i) ? use_deep(peek(i)) : use(peek(i));
+    if (torch) {
+      give_to_torch(peek(i));
+    } else {
+      looks_into(op, i) ? use_deep(peek(i)) : use(peek(i));
+    }
   }
 }
 

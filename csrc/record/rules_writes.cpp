@@ -201,7 +201,11 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
 }
 
 std::optional<exits::Step> Recorder::outside(PyObject* object) {
-  if (auto found = followed_.find(object); found != followed_.end()) {
+  if (auto found = followed_.find(object);
+      found != followed_.end() && (found->second.node >= 0 || start_->slot_of_copy(object) < 0)) {
+    if (found->second.node < 0) {
+      return std::nullopt;  // computed by the graph
+    }
     bool item = found->second.is_item();
     exits::Step followed{item ? exits::StepKind::Ahead : exits::StepKind::Node};
     followed.index = found->second.node;

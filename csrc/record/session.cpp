@@ -178,6 +178,10 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.arithmetic_of = [&](PyObject* value) { return recorder_.arithmetic_of(value); };
   around.watch = [&](PyObject* object) { return recorder_.graph().add_constant(object, "constant"); };
   around.output_of = output_of;
+  around.output_of_number = [&](PyObject* number) {
+    PyObject* symbol = recorder_.symbol_of(number);
+    return symbol != nullptr ? output_of(symbol) : -1;
+  };
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
   around.note_globals = [&](PyObject* globals) { recorder_.graph().add_constant(globals, "G"); };
@@ -240,12 +244,30 @@ Ref<> Session::finish(PyObject* finish) {
   return steal(PyObject_CallOneArg(finish, tracer_.get()));
 }
 
-const std::string* Session::watch(PyObject* tensor) {
+bool Session::read_symbols(std::vector<guard::Quantity>* arguments, guard::Conditions* conditions) {
+  // (conditions, [quantity]); None where all is constant
+  Ref<> symbols = steal(PyObject_GetAttrString(tracer_.get(), "symbols"));
+  if (!symbols || symbols.get() == Py_None) {
+    return static_cast<bool>(symbols);
+  }
+  PyObject *rows, *call;
+  if (!PyArg_ParseTuple(symbols.get(), "OO!", &rows, &PyList_Type, &call) || !conditions->parse(rows)) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(call); ++i) {
+    if (!guard::parse_quantity(PyList_GET_ITEM(call, i), &arguments->emplace_back())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const std::string* Session::watch(PyObject* tensor, const std::vector<int>& free) {
   int node = recorder_.graph().node_of(tensor);
   if (node < 0) {
     return nullptr;
   }
-  recorder_.graph().read_tensor(node, tensor::facts_of(tensor));
+  recorder_.graph().read_tensor(node, tensor::facts_of(tensor, free));
   recorder_.note_sites_of_guards();
   return &recorder_.graph().name_of(node);
 }

@@ -1,10 +1,14 @@
 // One trace: the recorder, torch's function mode that sends torch's calls to the Python tracer, and what comes out of it.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "exit/writer.h"
+#include "guard/conditions.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -28,6 +32,15 @@ class Session {
   // Whether torch was called at all.
   bool has_operations() const;
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
+  // Dimensions of tensors, by name, that had other sizes in earlier calls.
+  void set_moving_sizes(const std::map<std::string, std::set<int>>* sizes) { moving_sizes_ = sizes; }
+  const std::set<int>* moving_sizes(const std::string& name) const {
+    auto found = moving_sizes_->find(name);
+    return found != moving_sizes_->end() ? &found->second : nullptr;
+  }
+  // There are to be no symbols.
+  void set_static(bool is_static) { is_static_ = is_static; }
+  bool is_static() const { return is_static_; }
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
 
@@ -38,10 +51,14 @@ class Session {
   bool is_repeatable() const { return repeatable_; }
   // The graph draws random numbers.
   bool draws() const { return draws_; }
+  // Sizes and numbers that are no constants of the graph, once it is finished: what the graph is called with if that is more
+  // than its inputs, and what has to hold. False with an exception set.
+  bool read_symbols(std::vector<guard::Quantity>* arguments, guard::Conditions* conditions);
   guard::GuardList take_guards() { return recorder_.graph().take(); }
 
-  // For the tracer: watches the metadata of a tensor from outside. Its name; null if it has no source.
-  const std::string* watch(PyObject* tensor);
+  // For the tracer: watches the metadata of a tensor from outside, but for the sizes of the dimensions that are `free`. Its
+  // name; null if it has no source.
+  const std::string* watch(PyObject* tensor, const std::vector<int>& free);
   // A watched tensor becomes an input of the graph, behind those that are inputs already.
   bool add_input(PyObject* tensor);
   Recorder& recorder() { return recorder_; }
@@ -65,6 +82,8 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
+  bool is_static_ = false;
   bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;

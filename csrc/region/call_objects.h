@@ -44,9 +44,16 @@ class CallObjects {
     for (int node : region.exit_nodes) {
       objects_.add(share(nodes[node]));
     }
+    for (const guard::Quantity& quantity : region.arguments) {
+      made_.push_back(quantity.object(nodes));
+      given_.push_back(made_.back().get());
+    }
   }
   // Calls a function with the inputs. A method of Python puts its object in front of them, for as long as it runs.
   Ref<> pass_inputs(const Region& region, PyObject* function) {
+    if (!region.arguments.empty()) {
+      return steal(PyObject_Vectorcall(function, given_.data(), given_.size(), nullptr));
+    }
     return steal(PyObject_Vectorcall(function, objects_.data() + 1,
                                      region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   }
@@ -54,6 +61,8 @@ class CallObjects {
 
  private:
   RefList<256> objects_;
+  std::vector<Ref<>> made_;  // arguments, where they are not the inputs alone
+  std::vector<PyObject*> given_;
 };
 
 }  // namespace alternator::region

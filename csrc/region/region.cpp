@@ -33,6 +33,12 @@ std::vector<int> group_inputs(const Region& region) {
 
 bool fits_storages(const Region& region) { return region.storages.empty() || group_inputs(region) == region.storages; }
 
+// What relates several of the objects that the guards have found.
+bool fits_relations(const Region& region) {
+  return fits_storages(region) &&
+         (region.conditions.is_empty() || region.conditions.find_failed(region.checker.slots()) < 0);
+}
+
 std::string explain_storages(const Region& region) {
   std::vector<int> now = group_inputs(region);
   size_t at = std::mismatch(now.begin(), now.end(), region.storages.begin()).first - now.begin();
@@ -92,28 +98,36 @@ PyObject* code_of(PyObject* function) {
   return PyFunction_Check(function) ? PyFunction_GET_CODE(function) : nullptr;
 }
 
-// A number that the guards compare was another one.
-void note_miss(Point* point, const Region& region, Py_ssize_t failed) {
-  if (failed < static_cast<Py_ssize_t>(region.guards.guards.size())) {
-    const guard::Guard& guard = region.guards.guards[failed];
-    if (guard.expect == guard::Expect::Value &&
-        (PyLong_CheckExact(guard.value.get()) || PyFloat_CheckExact(guard.value.get()))) {
-      point->moving.insert(guard::describe(region.guards, guard));
-      if (guard.kind == guard::Kind::Local) {
-        ++point->misses[static_cast<int>(guard.index)];
-      }
+// Numbers that the guards compare were others, or sizes.
+void note_misses(Point* point, const Region& region, PyObject* const* slots) {
+  guard::visit_moved(region.guards, slots, [&](const guard::Guard& guard, PyObject* object) {
+    if (guard.kind == guard::Kind::TensorFacts) {
+      std::vector<int> changed = guard.facts->changed_sizes(object);
+      point->moving_sizes[region.guards.names[guard.parent]].insert(changed.begin(), changed.end());
+      return;
     }
-  }
+    point->moving.insert(guard::describe(region.guards, guard));
+    if (guard.kind == guard::Kind::Local) {
+      ++point->misses[static_cast<int>(guard.index)];
+    }
+  });
 }
 
 // Why a region did not fit. `failed`: the guard, -1 if they hold or were not looked at.
 __attribute__((noinline)) std::string explain_miss(Point* point, const Region& region, Py_ssize_t failed,
                                                    PyObject* const* slots) {
   if (failed >= 0) {
-    note_miss(point, region, failed);
+    note_misses(point, region, slots);
     return explain(region, failed, slots);
   }
-  return region.state.is_current() ? explain_storages(region) : region.state.difference();
+  if (!region.state.is_current()) {
+    return region.state.difference();
+  }
+  if (!fits_storages(region)) {
+    return explain_storages(region);
+  }
+  int condition = region.conditions.find_failed(region.checker.slots());
+  return "`" + region.conditions.text(std::max(condition, 0)) + "` does not hold any more";
 }
 
 // The numbers that are not worth another region. At the start of a function every value is: it may be one of a few.
@@ -373,7 +387,7 @@ ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* c
     bool newest = i + 1 == point.regions.size();
     Py_ssize_t failed = -1;
     if (region->state.is_current() && (failed = region->checker.check(region->guards, slots)) < 0 &&
-        fits_storages(*region)) {
+        fits_relations(*region)) {
       if (newest) {
         return region;
       }
@@ -410,7 +424,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     // Listeners may have changed what the guards found.
     std::vector<PyObject*> slots = record::flatten(state);
     bool fits =
-        region->state.is_current() && region->checker.check(region->guards, slots.data()) < 0 && fits_storages(*region);
+        region->state.is_current() && region->checker.check(region->guards, slots.data()) < 0 && fits_relations(*region);
     return fits ? region : nullptr;
   }
   return region;
@@ -429,7 +443,7 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
     Py_ssize_t failed = region->checker.check(region->guards, slots.data());
     if (failed >= 0) {
       last_miss_ = explain(*region, failed, slots.data());
-    } else if (fits_storages(*region)) {
+    } else if (fits_relations(*region)) {
       point.regions.push_back(region);
       regions_without_graph += !region->graph;
       return region;
@@ -450,6 +464,8 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     record::Session session(frontend_.begin.get(), state, stop);
     session.recorder().set_varying(varying_slots(point, state));
     session.recorder().set_moving(&point.moving);
+    session.set_moving_sizes(&point.moving_sizes);
+    session.set_static(point.is_static);
     session.recorder().set_skipped(&skipped_);
     session.recorder().show(interest == Interest::Full, spy().get());
     bool began = session.run();
@@ -479,6 +495,13 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       codes_.push_back(Ref<PyCodeObject>::share(code));
       skipped_.insert(code);
       stop.reset();
+      continue;
+    }
+    if (session.aborted() && session.aborted()->reason == AbortReason::StaticShapes) {
+      ALTERNATOR_CHECK(!point.is_static, "a trace without symbols does not give them up");
+      point.is_static = true;
+      stop.reset();
+      search = ExitSearch();
       continue;
     }
     int64_t end = stop ? stop->number : session.recorder().number();
@@ -554,6 +577,14 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
     region->state.restore();               // a backend may run the graph's nodes when it compiles
     if (region->graph.get() == Py_None) {  // it refused the graph, and now it is known where to split it
       *again = true;
+      return nullptr;
+    }
+    if (region->graph.get() == Py_False) {  // what torch assumed of its sizes cannot be checked here
+      point.is_static = true;
+      *again = true;
+      return nullptr;
+    }
+    if (region->graph && !session.read_symbols(&region->arguments, &region->conditions)) {
       return nullptr;
     }
     if (region->graph && PyUnicode_Check(region->graph.get())) {

@@ -114,7 +114,7 @@ ALTERNATOR_WARM bool is_strided(const at::Tensor& value) {
 
 class StridedFacts : public Facts {
  public:
-  explicit StridedFacts(PyObject* tensor)
+  StridedFacts(PyObject* tensor, const std::vector<int>& free)
       : type_(steal(PyWeakref_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), nullptr))) {
     const at::Tensor& value = THPVariable_Unpack(tensor);
     keys_ = value.key_set();
@@ -126,6 +126,10 @@ class StridedFacts : public Facts {
       sizes_ = at::DimVector(value.sizes());
       strides_ = at::DimVector(value.strides());
       offset_ = value.storage_offset();
+      for (int dimension : free) {
+        sizes_[dimension] = kFree;
+        is_free_ = true;
+      }
     }
   }
 
@@ -135,12 +139,13 @@ class StridedFacts : public Facts {
     }
     const at::Tensor& value = THPVariable_Unpack(tensor);
     return strided_ && value.key_set() == keys_ && value.scalar_type() == dtype_ && value.device() == device_ &&
-           grad_state(value.unsafeGetTensorImpl()) == grad_ && is_strided(value) && value.sizes() == sizes_ &&
-           value.strides() == strides_ && value.storage_offset() == offset_;
+           grad_state(value.unsafeGetTensorImpl()) == grad_ && is_strided(value) &&
+           (is_free_ ? has_fixed_sizes(value)
+                     : value.sizes() == sizes_ && value.strides() == strides_ && value.storage_offset() == offset_);
   }
 
   bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const override {
-    return visit_tensor_words(tensor, visit);
+    return !is_free_ && visit_tensor_words(tensor, visit);
   }
 
   std::string difference(PyObject* tensor) const override {
@@ -153,9 +158,9 @@ class StridedFacts : public Facts {
       text << "had dtype " << dtype_ << ", has now " << value.scalar_type();
     } else if (!is_strided(value)) {
       text << "is now sparse, nested or of another layout";
-    } else if (value.sizes() != sizes_) {
+    } else if (!has_fixed_sizes(value)) {
       text << "had sizes " << c10::IntArrayRef(sizes_) << ", has now " << value.sizes();
-    } else if (value.strides() != strides_) {
+    } else if (!is_free_ && value.strides() != strides_) {
       text << "had strides " << c10::IntArrayRef(strides_) << ", has now " << value.strides();
     } else if (value.requires_grad() != grad_.required) {
       const char* const kNames[] = {"False", "True"};
@@ -177,9 +182,32 @@ class StridedFacts : public Facts {
     return text.str();
   }
 
+  std::vector<int> changed_sizes(PyObject* tensor) const override {
+    std::vector<int> changed;
+    if (!has_same_class(tensor)) {
+      return changed;
+    }
+    const at::Tensor& value = THPVariable_Unpack(tensor);
+    if (strided_ && is_strided(value) && value.sizes().size() == sizes_.size()) {
+      for (size_t i = 0; i < sizes_.size(); ++i) {
+        if (sizes_[i] != value.sizes()[i]) {
+          changed.push_back(static_cast<int>(i));
+        }
+      }
+    }
+    return changed;
+  }
+
  private:
   bool has_same_class(PyObject* tensor) const {
     return type_ && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == PyWeakref_GET_OBJECT(type_.get());
+  }
+
+  static constexpr int64_t kFree = -1;  // may be any size
+
+  bool has_fixed_sizes(const at::Tensor& value) const {
+    return std::equal(sizes_.begin(), sizes_.end(), value.sizes().begin(), value.sizes().end(),
+                      [](int64_t expected, int64_t size) { return expected == size || expected == kFree; });
   }
 
   Ref<> type_;  // a weak reference
@@ -188,13 +216,26 @@ class StridedFacts : public Facts {
   at::Device device_{at::kCPU};
   GradState grad_;
   bool strided_;
+  bool is_free_ = false;
   at::DimVector sizes_, strides_;
   int64_t offset_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Facts> facts_of(PyObject* tensor) { return std::make_unique<StridedFacts>(tensor); }
+std::unique_ptr<Facts> facts_of(PyObject* tensor, const std::vector<int>& free) {
+  return std::make_unique<StridedFacts>(tensor, free);
+}
+
+int64_t extent_of(PyObject* tensor, Extent extent, int dimension) {
+  const at::Tensor& value = THPVariable_Unpack(tensor);
+  switch (extent) {
+    case Extent::Size: return value.sizes()[dimension];
+    case Extent::Stride: return value.strides()[dimension];
+    case Extent::Offset: return value.storage_offset();
+  }
+  return 0;
+}
 
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors) {
   std::unordered_map<const void*, int> first;

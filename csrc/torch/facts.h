@@ -22,8 +22,15 @@ class Facts {
   virtual std::string difference(PyObject* tensor) const = 0;
   // What it is: "Tensor float32 [2, 3] cpu".
   virtual std::string describe() const = 0;
+  // The dimensions that have another size now; none if that is not all, or if there are more or less of them.
+  virtual std::vector<int> changed_sizes(PyObject* tensor) const = 0;
 };
-std::unique_ptr<Facts> facts_of(PyObject* tensor);
+// `free`: dimensions that may have any size; then strides and offset may be any as well.
+std::unique_ptr<Facts> facts_of(PyObject* tensor, const std::vector<int>& free = {});
+
+// A number of a tensor's geometry. The tensor is strided, and has that dimension.
+enum class Extent : uint8_t { Size, Stride, Offset };
+int64_t extent_of(PyObject* tensor, Extent extent, int dimension);
 
 // For each tensor the number of the first one that it shares memory with, its own if there is none.
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);

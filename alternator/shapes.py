@@ -1,0 +1,478 @@
+"""Symbols: sizes of tensors and numbers of the program that are no constants of a graph.
+
+The program has ordinary fakes and ordinary numbers in its hands, with the values of the call that is traced. Beside a
+fake whose sizes may be others next time stands one of torch's FakeTensorMode with symbolic sizes, and beside a number its
+torch.SymInt (csrc/record/rules_symbols.cpp has the numbers). What is done to one is done to the other, so that torch's
+own ShapeEnv knows what a graph relies on: its assumptions are conditions of the region (shape_conditions.py), its
+symbols are inputs of the graph, as in TorchDynamo's.
+
+What cannot be done with symbols is not: the trace is made again with constants (`GivenUp`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+
+import sympy
+import torch
+from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.source import TensorProperty, TensorPropertySource
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    RelaxedUnspecConstraint,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    StrictMinMaxConstraint,
+)
+from torch.utils._sympy import functions as torch_sympy
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from alternator import _capture
+from alternator.graphs import InputSource
+from alternator.shape_conditions import NoCondition, make_conditions, normalize
+from alternator.torch_errors import GivenUp
+
+COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+# By the operand of BINARY_OP; those in place follow in the same order.
+ARITHMETIC = {
+    0: operator.add,
+    2: operator.floordiv,
+    5: operator.mul,
+    6: operator.mod,
+    8: operator.pow,
+    10: operator.sub,
+    11: operator.truediv,
+}
+OPERATIONS = 13
+SYMBOLS = (torch.SymInt, torch.SymFloat)
+NUMBERS = (int, float)
+# Expressions of sympy as calls. Those of several arguments are folded.
+CALLS = {
+    sympy.Add: operator.add,
+    sympy.Mul: operator.mul,
+    sympy.Pow: operator.pow,
+    torch_sympy.PowByNatural: operator.pow,
+    torch_sympy.FloorDiv: operator.floordiv,
+    torch_sympy.CleanDiv: operator.floordiv,
+    torch_sympy.Mod: operator.mod,
+    torch_sympy.PythonMod: operator.mod,
+    torch_sympy.Max: torch.sym_max,
+    torch_sympy.Min: torch.sym_min,
+    torch_sympy.IntTrueDiv: operator.truediv,
+    torch_sympy.FloatTrueDiv: operator.truediv,
+    torch_sympy.ToFloat: torch.sym_float,
+}
+
+
+class Dimensions:
+    """Which dimensions of a tensor get symbols, and what the user promised of them."""
+
+    def __init__(self, tensor, moving, dynamic):
+        marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+        wished = getattr(tensor, "_dynamo_weak_dynamic_indices", ())
+        static = getattr(tensor, "_dynamo_static_indices", ())
+        self.marked = set(marked)
+        found = self.marked | set(wished)
+        if dynamic is not False:
+            found |= set(moving)
+        if dynamic and not isinstance(tensor, torch.nn.Parameter):
+            found |= set(range(tensor.dim()))
+        # Torch has no symbols for sizes 0 and 1; a promise that cannot be kept is an error, which ShapeEnv words.
+        self.free = tuple(sorted(d for d in found if d in marked or (d not in static and tensor.size(d) > 1)))
+        ranges = getattr(tensor, "_dynamo_dynamic_range", ())
+        self.ranges = {each.dim: (each.min, each.max) for each in ranges}
+
+    def make_context(self, rank):
+        sizes, constraints = [], []
+        for dimension in range(rank):
+            is_marked = dimension in self.marked
+            kind = DimDynamic.DYNAMIC if is_marked else DimDynamic.DUCK
+            sizes.append(kind if dimension in self.free else DimDynamic.STATIC)
+            constraints.append(self.make_constraint(dimension) if is_marked else None)
+        return StatelessSymbolicContext(dynamic_sizes=sizes, constraint_sizes=constraints)
+
+    def make_constraint(self, dimension):
+        least, most = self.ranges.get(dimension, (None, None))
+        if least is None and most is None:
+            return RelaxedUnspecConstraint(warn_only=False)
+        least = 2 if least is None else least
+        most = sympy.oo if most is None else most
+        return StrictMinMaxConstraint(vr=ValueRanges(lower=least, upper=most), warn_only=False)
+
+
+class Shapes:
+    """The symbols of one trace."""
+
+    def __init__(self, writer):
+        self.env = ShapeEnv(assume_static_by_default=True)
+        self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
+        self.writer = writer
+        self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
+        self.contexts = []  # (fake with symbols, node of its tensor, context) of tensors from outside
+        self.sources = {}  # symbol -> (node, extent, dimension)
+        self.names = {}  # node -> the name of its source
+        self.recipes = {}  # id of a SymInt -> (it, function, operands)
+        self.nodes = {}  # expression, or id of a SymInt with a recipe -> node of the graph
+        self.inputs = {}  # symbol -> placeholder
+        self.outputs = {}  # id of a SymInt -> what it is among the tracer's outputs
+        self.site = None  # where numbers are computed that no call has needed
+        self.calls = 0  # nodes that compute numbers
+
+    # ---- Tensors ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def symbolic(self):
+        with torch._C.DisableTorchFunction(), self.mode, enable_python_dispatcher():
+            yield
+
+    def add_input(self, tensor, fake, name, dimensions):
+        """Take a tensor from outside with sizes that may be others next time."""
+        node = _capture.node_of(tensor)
+        source = self.add_source(node, name)
+        context = dimensions.make_context(tensor.dim())
+        with torch._C.DisableTorchFunction():
+            made = self.mode.from_tensor(tensor, source=source, symbolic_context=context)
+        self.contexts.append((made, node, context))
+        self.fakes[id(fake)] = fake, made
+        for extent, values in (("size", made.size()), ("stride", made.stride()), ("offset", [made.storage_offset()])):
+            for dimension, value in enumerate(values):
+                if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol):
+                    self.sources.setdefault(value.node.expr, (node, extent, dimension))
+
+    def add_source(self, node, name):
+        """Name a source; ShapeEnv names its symbols after it."""
+        if normalize(name) is None or name in self.names.values():
+            name = f"_{node}"
+        self.names[node] = name
+        return InputSource(name)
+
+    def is_symbolic(self, fake):
+        found = self.fakes.get(id(fake))
+        return found is not None and has_symbols(found[1])
+
+    def fake_for(self, fake):
+        """Return what stands beside a fake; one with constant sizes is made for the occasion."""
+        found = self.fakes.get(id(fake))
+        if found is None:
+            with self.symbolic():
+                made = torch.empty_strided(fake.size(), fake.stride(), dtype=fake.dtype, device=fake.device)
+                if fake.requires_grad:
+                    made.requires_grad_(True)
+            found = self.fakes[id(fake)] = fake, made
+        return found[1]
+
+    def touches(self, value, fake_of):
+        """Tell whether there is a symbol in what a call is given."""
+        if isinstance(value, torch.Tensor):
+            return self.is_symbolic(fake_of(value))
+        if isinstance(value, (tuple, list)):
+            return any(self.touches(each, fake_of) for each in value)
+        if isinstance(value, dict):
+            return any(self.touches(each, fake_of) for each in value.values())
+        if isinstance(value, slice):
+            return self.touches((value.start, value.stop, value.step), fake_of)
+        return type(value) in NUMBERS and _capture.symbol_of(value) is not None
+
+    def replace(self, value, tensor, number):
+        """Replace tensors, and numbers with symbols, in what a call is given."""
+        if isinstance(value, torch.Tensor):
+            return tensor(value)
+        if type(value) in NUMBERS:
+            symbol = _capture.symbol_of(value)
+            return value if symbol is None else number(symbol)
+        if isinstance(value, (tuple, list)):
+            items = [self.replace(each, tensor, number) for each in value]
+            return items if isinstance(value, list) else tuple(items)
+        if isinstance(value, dict):
+            return {key: self.replace(each, tensor, number) for key, each in value.items()}
+        if isinstance(value, slice):
+            return slice(*(self.replace(each, tensor, number) for each in (value.start, value.stop, value.step)))
+        return value
+
+    def run(self, func, args, kwargs, fake_of):
+        def find(tensor):
+            return self.fake_for(fake_of(tensor))
+
+        args = self.replace(args, find, lambda symbol: symbol)
+        kwargs = self.replace(kwargs, find, lambda symbol: symbol)
+        try:
+            with self.symbolic():
+                return func(*args, **kwargs)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            raise GivenUp(f"{type(error).__name__}: {error}") from error
+
+    def follow(self, func, args, kwargs, result, fake_of):
+        """Run a call that has given `result` with symbols, if there are any."""
+        if self.touches(args, fake_of) or self.touches(kwargs, fake_of):
+            self.pair(result, self.run(func, args, kwargs, fake_of))
+
+    def pair(self, result, symbolic):
+        if isinstance(result, torch.Tensor):
+            self.check(result, symbolic)
+            self.fakes[id(result)] = result, symbolic
+        elif isinstance(result, (tuple, list)):
+            if len(result) != len(symbolic):
+                raise GivenUp("a call gives another number of results")
+            for each, other in zip(result, symbolic, strict=True):
+                self.pair(each, other)
+
+    def check(self, fake, symbolic):
+        """Check that two fakes are the same, but for the symbols."""
+        if not isinstance(symbolic, FakeTensor):
+            raise GivenUp("a call gives something else")
+        sizes = [hint_of(size) for size in symbolic.size()]
+        if sizes != list(fake.size()) or symbolic.dtype != fake.dtype:
+            raise GivenUp(f"sizes {sizes} and {list(fake.size())}")
+
+    def example_of(self, fake):
+        """Return the example value of a tensor with symbols, None for any other."""
+        return self.fakes[id(fake)][1] if self.is_symbolic(fake) else None
+
+    # ---- Numbers ---------------------------------------------------------------------------------------------------
+
+    def tell(self, func, args, kwargs, result, fake_of):
+        """Tell what a tensor's metadata are: numbers may have symbols."""
+        if not isinstance(result, (int, tuple)) or not (self.touches(args, fake_of) or self.touches(kwargs, fake_of)):
+            return result
+        symbolic = self.run(func, args, kwargs, fake_of)
+        if func is torch.Tensor.__len__:  # C code makes a number of what it is given
+            self.settle_all(symbolic)
+            return result
+        return self.give(result, symbolic)
+
+    def give(self, result, symbolic):
+        if isinstance(result, tuple):
+            if not isinstance(symbolic, tuple) or len(result) != len(symbolic):
+                raise GivenUp("metadata of another kind")
+            items = [self.give(each, other) for each, other in zip(result, symbolic, strict=True)]
+            return torch.Size(items) if isinstance(result, torch.Size) else tuple(items)
+        if isinstance(symbolic, torch.SymBool):
+            symbolic = bool(symbolic)
+        if not isinstance(symbolic, torch.SymInt):
+            if symbolic != result:
+                raise GivenUp(f"metadata {symbolic} and {result}")
+            return result
+        if hint_of(symbolic) != result:
+            raise GivenUp(f"metadata {hint_of(symbolic)} and {result}")
+        return result if is_constant(symbolic) else _capture.follow(result, symbolic)
+
+    def combine(self, operation, a, b, left, right):
+        """Compute with two numbers of which one or both have symbols; None if their values are relied on."""
+        function = ARITHMETIC.get(operation % OPERATIONS)
+        try:
+            expected = function(left, right)
+            symbol = self.compute(function, a, b)
+        except Exception:  # a division by zero, which the program makes itself; what has no symbols
+            symbol = None
+        if symbol is None or type(expected) not in NUMBERS or hint_of(symbol) != expected:
+            self.settle_all((a, b))
+            return None
+        return symbol
+
+    def negate(self, a, value):
+        return self.compute(operator.neg, a)
+
+    def compute(self, function, *operands):
+        with torch._C.DisableTorchFunction():
+            symbol = function(*operands)
+        if type(symbol) not in SYMBOLS:
+            return symbol
+        if is_constant(symbol):
+            return hint_of(symbol)
+        self.recipes[id(symbol)] = symbol, function, operands
+        return symbol
+
+    def decide(self, comparison, a, b, left, right):
+        """Rely on how two numbers compare."""
+        function = COMPARISONS[comparison]
+        with torch._C.DisableTorchFunction():
+            decided = bool(function(a, b))
+        if decided != function(left, right):
+            raise GivenUp("a comparison comes out otherwise")
+
+    def settle_all(self, values):
+        for value in values if isinstance(values, tuple) else (values,):
+            if type(value) in SYMBOLS:
+                self.settle(value)
+
+    def settle(self, symbol):
+        """Rely on the value of a number."""
+        with torch._C.DisableTorchFunction():
+            if type(symbol) is torch.SymFloat:
+                symbol.node.guard_float("", 0)
+            else:
+                symbol.node.guard_int("", 0)
+
+    def settle_numbers(self, value):
+        """Rely on all numbers in what a call is given."""
+        self.replace(value, lambda tensor: tensor, self.settle)
+
+    def name_number(self, name, node, value):
+        """Make the symbol of a number that is another one at each call."""
+        if value in (0, 1) or abs(value) >= 2**62:
+            return None
+        source = self.add_source(node, name)
+        with torch._C.DisableTorchFunction():
+            made = self.env.create_unspecified_symint_and_symbol(value, source, DimDynamic.DYNAMIC)
+        if not isinstance(made, torch.SymInt):
+            return None
+        symbol = made.node.expr
+        self.sources[symbol] = node, "object", 0
+        self.inputs[symbol] = self.writer.add_number(name, made)
+        return made
+
+    def write_numbers(self, value):
+        """Replace numbers with symbols by their nodes."""
+        return self.replace(value, lambda tensor: tensor, self.node_of)
+
+    # ---- The graph -------------------------------------------------------------------------------------------------
+
+    def give_out(self, symbol):
+        """Return the node of a number that the region leaves. The program stands nowhere by now."""
+        self.site = self.writer.sites[-1][0] if self.writer.sites else -1
+        return self.node_of(symbol)
+
+    def node_of(self, symbol):
+        """Return what a number is in the graph: a node, or the number if it is the same for all values by now."""
+        if is_constant(symbol):
+            return hint_of(symbol)
+        recipe = self.recipes.get(id(symbol))
+        if recipe is None or isinstance(symbol.node.expr, sympy.Symbol):
+            return self.node_of_expression(symbol.node.expr, symbol)
+        if id(symbol) not in self.nodes:
+            _, function, operands = recipe
+            args = tuple(self.node_of(each) if type(each) in SYMBOLS else each for each in operands)
+            self.nodes[id(symbol)] = self.write(function, args, symbol)
+        return self.nodes[id(symbol)]
+
+    def node_of_expression(self, expression, symbol=None):
+        if isinstance(expression, sympy.Symbol):
+            return self.node_of_input(expression)
+        if expression.is_Integer:
+            return int(expression)
+        if expression not in self.nodes:
+            function = CALLS.get(expression.func)
+            if function is None:
+                raise GivenUp(f"the expression {expression}")
+            first, *others = map(self.node_of_expression, expression.args)
+            for other in others:
+                first = self.write(function, (first, other), None)
+            node = first if others else self.write(function, (first,), None)
+            node.meta["example_value"] = symbol if symbol is not None else self.make_symbol(expression)
+            self.nodes[expression] = node
+        return self.nodes[expression]
+
+    def node_of_input(self, symbol):
+        if symbol not in self.inputs:
+            if symbol not in self.sources:
+                raise GivenUp(f"the symbol {symbol}")
+            node = self.writer.make_node("placeholder", str(symbol), (), {})
+            node.meta["example_value"] = self.make_symbol(symbol)
+            object.__setattr__(node, "_dynamo_source", self.find_source(symbol))
+            self.inputs[symbol] = node
+        return self.inputs[symbol]
+
+    def find_source(self, symbol):
+        node, extent, dimension = self.sources[symbol]
+        kinds = {"size": TensorProperty.SIZE, "stride": TensorProperty.STRIDE}
+        if extent not in kinds:
+            return InputSource(self.names[node])
+        return TensorPropertySource(InputSource(self.names[node]), kinds[extent], dimension)
+
+    def make_symbol(self, expression):
+        hint = self.env.replace(expression).xreplace(self.env.backed_var_to_val)
+        return self.env.create_symintnode(expression, hint=int(hint))
+
+    def write(self, function, args, symbol):
+        site = _capture.describe_call(None)[1] if self.site is None else self.site
+        node = self.writer.add_call("call_function", function, args, {}, site)
+        node.meta["example_value"] = symbol
+        self.calls += 1
+        return node
+
+    def list_arguments(self, inputs):
+        """Lay out the graph's placeholders: a tensor's symbols in front of it. Called while the trace lasts."""
+        placeholders, arguments, examples = [], [], []
+
+        def add(node, row, example):
+            placeholders.append(node)
+            arguments.append(row)
+            examples.append(example)
+
+        numbers = {node: symbol for symbol, node in self.inputs.items()}
+        tensors = iter(inputs)
+        for node in self.writer.placeholders:
+            if node in numbers:
+                symbol = numbers[node]
+                add(node, self.sources[symbol], node.meta["example_value"])
+                continue
+            tensor = next(tensors)
+            example = node.meta["example_value"]
+            for symbol in list_symbols(example):
+                bound = self.node_of_input(symbol)
+                if bound not in placeholders and bound not in self.writer.placeholders:
+                    add(bound, self.sources[symbol], bound.meta["example_value"])
+            add(node, (_capture.node_of(tensor), "object", 0), tensor)
+        for symbol, node in self.inputs.items():
+            if node not in placeholders:
+                add(node, self.sources[symbol], node.meta["example_value"])
+        self.writer.placeholders = placeholders
+        self.arguments, self.examples = arguments, examples
+
+    def has_tensors(self):
+        """Tell whether the graph computes anything but numbers."""
+        return len(self.writer.calls) > self.calls
+
+    def compiling(self, inputs):
+        """Have backends find the fakes with symbols."""
+        with torch._C.DisableTorchFunction():
+            for tensor in inputs:
+                self.mode.from_tensor(tensor, static_shapes=True)
+        return tracing(TracingContext(self.mode))
+
+    def conclude(self):
+        """Say what has to hold, and what the graph is called with."""
+        sources = [InputSource(self.names[node]) for _, node, _ in self.contexts]
+        fakes = [fake for fake, _, _ in self.contexts]
+        contexts = [context for _, _, context in self.contexts]
+        for symbol, (node, extent, _) in self.sources.items():
+            if extent == "object":
+                sources.append(InputSource(self.names[node]))
+                fakes.append(self.make_symbol(symbol))
+                contexts.append(None)
+        guards = self.env.produce_guards_verbose(
+            fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
+        )
+        try:
+            names = {name: node for node, name in self.names.items()}
+            return make_conditions(guards[0].exprs, names), self.arguments
+        except NoCondition as error:
+            raise GivenUp(str(error)) from None
+
+
+def has_symbols(fake):
+    return fake._has_symbolic_sizes_strides
+
+
+def list_symbols(example):
+    """List the symbols that a tensor's sizes and strides are."""
+    if not isinstance(example, torch.Tensor) or type(example) is not FakeTensor:
+        return []
+    return [
+        value.node.expr
+        for value in (*example.size(), *example.stride())
+        if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol)
+    ]
+
+
+def hint_of(value):
+    return value.node.hint if type(value) in SYMBOLS else value
+
+
+def is_constant(symbol):
+    return symbol.node.is_constant() or symbol.node.expr.is_number
