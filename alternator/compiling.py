@@ -22,7 +22,6 @@ from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer
 from alternator.substitutes import Span, call_tracer, substitute
 from alternator.torch_calls import make_table
-from alternator.torch_errors import GivenUp
 from alternator.torch_leaves import make_leaf_rules
 from alternator.untraceable import find_untraceable
 
@@ -156,8 +155,11 @@ def call_symbolic(backend, module, shapes, inputs):
     """Compile a graph with symbols; one that computes nothing but numbers needs no backend."""
     if not shapes.has_tensors():
         return module
-    with shapes.compiling(inputs):
-        return call_backend(backend, module, shapes.examples)
+    try:
+        with shapes.compiling(inputs):
+            return _capture.run_backend(backend, module, shapes.examples)
+    except Exception:  # constants may suit the backend; if not, it says so then
+        return False
 
 
 def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None):
@@ -197,13 +199,12 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
+        if run is False:
+            return False
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         if callable(run):
-            if shapes is not None:
-                try:
-                    tracer.symbols = shapes.conclude()
-                except GivenUp:
-                    return False
+            if not tracer.conclude():
+                return False
             _graphs += 1
             return around.wrap(run)
         found = find_untraceable(module)

@@ -68,6 +68,9 @@ class InputSource(Source):
     def __hash__(self):
         return hash(self._text)
 
+    def __reduce__(self):
+        return InputSource, (self._text,)
+
     def __repr__(self):
         return f"InputSource({self._text})"
 

@@ -303,6 +303,29 @@ class Tracer:
     def settle(self, symbol):
         return self.shapes.settle(symbol)
 
+    def number_function(self, callable):
+        return None if self.shapes is None else self.shapes.number_function(callable)
+
+    def call_number(self, callable, function, symbols, values):
+        return self.shapes.call_number(callable, function, symbols, values)
+
+    def measure(self, tensor):
+        """Find the symbol that len() of a tensor gives; None if it gives a constant."""
+        try:
+            with torch._C.DisableTorchFunction():
+                fake = self.fake_of(tensor)
+                return None if self.shapes is None else self.shapes.measure(fake)
+        except Unsupported:
+            return None
+
+    def conclude(self):
+        """Tell the core what has to hold; False if the trace has to be made again without symbols."""
+        try:
+            self.symbols = None if self.shapes is None else self.shapes.conclude()
+        except GivenUp:
+            return False
+        return True
+
     def example(self, tensor):
         """Make the example value of a node."""
         found = None if self.shapes is None else self.shapes.example_of(tensor)

@@ -12,6 +12,8 @@ What cannot be done with symbols is not: the trace is made again with constants 
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import operator
 
 import sympy
@@ -21,6 +23,7 @@ from torch._dynamo.source import TensorProperty, TensorPropertySource
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
+    ConstraintViolationError,
     DimDynamic,
     RelaxedUnspecConstraint,
     ShapeEnv,
@@ -32,7 +35,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from alternator import _capture
 from alternator.graphs import InputSource
-from alternator.shape_conditions import NoCondition, make_conditions, normalize
+from alternator.shape_conditions import make_conditions, normalize
 from alternator.torch_errors import GivenUp
 
 COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
@@ -65,6 +68,24 @@ CALLS = {
     torch_sympy.FloatTrueDiv: operator.truediv,
     torch_sympy.ToFloat: torch.sym_float,
 }
+
+
+# What computes with numbers, and what does the same with symbols.
+NUMBER_FUNCTIONS = {
+    **{function: function for function in ARITHMETIC.values()},
+    max: torch.sym_max,
+    min: torch.sym_min,
+    math.prod: operator.mul,
+    torch.Size.numel: operator.mul,
+    abs: abs,
+    float: torch.sym_float,
+    math.sqrt: torch._sym_sqrt,
+    math.ceil: math.ceil,
+    math.floor: math.floor,
+}
+
+
+FOLDED = {max, min, math.prod, torch.Size.numel}  # of any numbers, or of a sequence of them
 
 
 class Dimensions:
@@ -119,6 +140,7 @@ class Shapes:
         self.inputs = {}  # symbol -> placeholder
         self.outputs = {}  # id of a SymInt -> what it is among the tracer's outputs
         self.site = None  # where numbers are computed that no call has needed
+        self.measures = False  # the program has called len(), and its result has a symbol
         self.calls = 0  # nodes that compute numbers
 
     # ---- Tensors ---------------------------------------------------------------------------------------------------
@@ -241,7 +263,9 @@ class Shapes:
             return result
         symbolic = self.run(func, args, kwargs, fake_of)
         if func is torch.Tensor.__len__:  # C code makes a number of what it is given
-            self.settle_all(symbolic)
+            if not self.measures:
+                self.settle_all(symbolic)
+            self.measures = False
             return result
         return self.give(result, symbolic)
 
@@ -269,10 +293,39 @@ class Shapes:
             symbol = self.compute(function, a, b)
         except Exception:  # a division by zero, which the program makes itself; what has no symbols
             symbol = None
-        if symbol is None or type(expected) not in NUMBERS or hint_of(symbol) != expected:
+        if symbol is None or type(hint_of(symbol)) is not type(expected) or hint_of(symbol) != expected:
             self.settle_all((a, b))
             return None
         return symbol
+
+    def number_function(self, callable):
+        try:
+            return NUMBER_FUNCTIONS.get(callable)
+        except TypeError:
+            return None
+
+    def call_number(self, callable, function, symbols, values):
+        """Call a function with numbers, some of which have symbols; None if their values are relied on."""
+        try:
+            expected = callable(*values)
+            symbol = self.fold(function, symbols) if callable in FOLDED else self.compute(function, *symbols)
+        except Exception:
+            symbol = None
+        if symbol is None or type(hint_of(symbol)) is not type(expected) or hint_of(symbol) != expected:
+            self.settle_numbers(values)
+            return None
+        return symbol
+
+    def fold(self, function, symbols):
+        (first, *others) = symbols[0] if len(symbols) == 1 and isinstance(symbols[0], tuple) else symbols
+        return functools.reduce(functools.partial(self.compute, function), others, first)
+
+    def measure(self, fake):
+        size = self.fake_for(fake).size() if self.is_symbolic(fake) else ()
+        if not size or not isinstance(size[0], torch.SymInt) or is_constant(size[0]):
+            return None
+        self.measures = True
+        return size[0]
 
     def negate(self, a, value):
         return self.compute(operator.neg, a)
@@ -310,7 +363,7 @@ class Shapes:
 
     def settle_numbers(self, value):
         """Rely on all numbers in what a call is given."""
-        self.replace(value, lambda tensor: tensor, self.settle)
+        self.replace(value, keep, self.settle)
 
     def name_number(self, name, node, value):
         """Make the symbol of a number that is another one at each call."""
@@ -328,7 +381,7 @@ class Shapes:
 
     def write_numbers(self, value):
         """Replace numbers with symbols by their nodes."""
-        return self.replace(value, lambda tensor: tensor, self.node_of)
+        return self.replace(value, keep, self.node_of)
 
     # ---- The graph -------------------------------------------------------------------------------------------------
 
@@ -431,8 +484,8 @@ class Shapes:
     def compiling(self, inputs):
         """Have backends find the fakes with symbols."""
         with torch._C.DisableTorchFunction():
-            for tensor in inputs:
-                self.mode.from_tensor(tensor, static_shapes=True)
+            # Held: torch remembers them weakly.
+            self.kept = [self.mode.from_tensor(tensor, static_shapes=True) for tensor in inputs]
         return tracing(TracingContext(self.mode))
 
     def conclude(self):
@@ -445,14 +498,20 @@ class Shapes:
                 sources.append(InputSource(self.names[node]))
                 fakes.append(self.make_symbol(symbol))
                 contexts.append(None)
-        guards = self.env.produce_guards_verbose(
-            fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
-        )
+        names = {name: node for node, name in self.names.items()}
         try:
-            names = {name: node for node, name in self.names.items()}
+            guards = self.env.produce_guards_verbose(
+                fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
+            )
             return make_conditions(guards[0].exprs, names), self.arguments
-        except NoCondition as error:
-            raise GivenUp(str(error)) from None
+        except ConstraintViolationError:
+            raise  # a size that the user promised to be dynamic is not
+        except Exception as error:  # a backend has made symbols that are nobody's; what is no condition
+            raise GivenUp(f"{type(error).__name__}: {error}") from None
+
+
+def keep(tensor):
+    return tensor
 
 
 def has_symbols(fake):

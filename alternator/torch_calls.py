@@ -193,7 +193,8 @@ def set_grad_mode(tracer, func, args, kwargs):
 
 def make_tensor(tracer, func, args, kwargs):
     """Record torch.tensor. Of tensors, it reads values, which a fake does not have; torch has a definition for it."""
-    if not holds_tensor(args) and not holds_tensor(tuple(kwargs.values())):
+    numbers = tracer.shapes is not None and tracer.shapes.touches((args, kwargs), tracer.fake_of)
+    if not numbers and not holds_tensor(args) and not holds_tensor(tuple(kwargs.values())):
         return record_call(tracer, func, args, kwargs)
     if isinstance(args[0] if args else kwargs.get("data"), torch.Tensor):
         raise Unsupported("torch.tensor of a tensor; use detach().clone()")
@@ -218,7 +219,7 @@ def holds_tensor(value):
 
 
 # Those that do the right thing with symbols (shapes.py).
-SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode}
+SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode, make_tensor}
 
 # ---- The table -----------------------------------------------------------------------------------------------------
 

@@ -120,6 +120,16 @@ int count_touched(Op op, int oparg) {
   }
 }
 
+bool is_stored(Op op, int depth) {
+  switch (op) {
+    case Op::kSTORE_SUBSCR: return depth == 3;
+    case Op::kBUILD_MAP: return depth % 2 == 1;
+    case Op::kBUILD_CONST_KEY_MAP: return depth > 1;
+    case Op::kMAP_ADD: return depth == 1;
+    default: return false;
+  }
+}
+
 bool looks_into(Op op, int depth) {
   switch (op) {
     case Op::kCOMPARE_OP:

@@ -11,6 +11,8 @@ int count_deciding_operands(py::Op op);
 int count_touched(py::Op op, int oparg);
 // It only moves its operands; what they are does not matter. Of a call it depends on the callee.
 bool only_moves(py::Op op);
+// The operand `depth` values below the top is put into a container, as it is.
+bool is_stored(py::Op op, int depth);
 // It looks at what the operand `depth` values below the top holds: compares, hashes or prints it.
 bool looks_into(py::Op op, int depth);
 

@@ -222,6 +222,8 @@ class Recorder : public interp::Observer {
   // Instructions that compute with numbers, compare them, or ask whether they are zero. False if there is no symbol.
   bool compute_symbols(py::Op op, int oparg);
   bool combine_symbols(int operation);
+  bool call_symbols(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  Ref<> symbols_in(PyObject* value);
   bool compare_symbols(PyObject* left, PyObject* right, int comparison);
   bool compare_sequences(PyObject* left, PyObject* right, int comparison);
   void follow_combination(Ref<> symbol);
@@ -381,6 +383,7 @@ class Recorder : public interp::Observer {
   std::string raised_place_;
   bool notes_sites_ = false;
   Ref<> spy_;
+  bool computed_ = false;    // the call that is recorded computes with symbols
   bool opaque_ = false;      // the call that is recorded is to run as one step
   int64_t torch_steps_ = 0;  // instructions that torch executed, calls of lru_caches and of what sets states
   std::vector<int64_t> steps_before_caches_;  // .. before the functions of lru_caches were called that still run

@@ -175,7 +175,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   std::optional<Purity> purity = purity_of(callable);
   bool for_torch = count > 0 && source::is_tensor(arguments[0]);
   bool by_torch = purity == Purity::Torch || (purity.has_value() && is_tensor_operation(arguments, count));
-  for (Py_ssize_t i = 0; !passes_on_to_python(callable) && i < count; ++i) {
+  for (Py_ssize_t i = 0; !computed_ && !passes_on_to_python(callable) && i < count; ++i) {
     if (by_torch) {
       give_to_torch(arguments[i]);
     } else if (for_torch || !(is_type_enough(purity, arguments[i]) || only_moves_argument(callable, arguments, i))) {
@@ -541,9 +541,12 @@ PyObject* Recorder::call_names() const {
 void Recorder::record_vector_call(PyObject** callable, Py_ssize_t count) {
   PyObject* names = call_names();
   Py_ssize_t positional = count - (names ? PyTuple_GET_SIZE(names) : 0);
-  if (!put_stand_in(callable, callable + 1, count, positional)) {
+  computed_ = call_symbols(*callable, callable + 1, count);
+  bool known = computed_ && !purity_of(*callable);  // it is C code, and all of it is done
+  if (!known && (computed_ || !put_stand_in(callable, callable + 1, count, positional))) {
     record_call(*callable, callable + 1, count);
   }
+  computed_ = false;
 }
 
 bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {

@@ -109,8 +109,8 @@ void Recorder::use_operands(Op op, int oparg) {
   int count = only_moves(op) ? 0 : count_touched(op, oparg);
   Py_ssize_t depth = position_.stack_top - py::stack_base(position_.frame);
   for (int i = 1; i <= count && i <= depth; ++i) {
-    if (op == Op::kSTORE_SUBSCR && i == 3 && !source::is_tensor(peek(2))) {
-      continue;  // the value is put into a container
+    if (is_stored(op, i) && !torch) {
+      continue;
     }
     if (op == Op::kIS_OP && followed_.count(peek(i)) != 0 && PyLong_CheckExact(peek(i))) {
       // CPython's small numbers are the same objects everywhere.

@@ -177,6 +177,62 @@ void Recorder::follow_combination(Ref<> symbol) {
   }
 }
 
+// A function of the standard library that computes with numbers: the tracer knows what it does with symbols.
+bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
+  if (py::Instruction(position_.instruction).op != Op::kCALL) {
+    return false;  // the result is not on top of the stack when the next instruction begins
+  }
+  static PyObject* const length = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
+  if (callable == length && count == 1 && source::is_tensor(arguments[0])) {
+    interp::Unobserved native;
+    follow_combination(steal(PyObject_CallMethod(tracer_, "measure", "O", arguments[0])));
+    return true;
+  }
+  bool found = false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    bool sequence = is_plain_sequence(arguments[i]);
+    if (sequence && graph_.is_outside(arguments[i])) {
+      return false;
+    }
+    found = found || find_symbol(arguments[i]) != nullptr;
+    for (Py_ssize_t j = 0; sequence && !found && j < Py_SIZE(arguments[i]); ++j) {
+      found = find_symbol(item_of(arguments[i], j)) != nullptr;
+    }
+  }
+  if (!found) {
+    return false;
+  }
+  interp::Unobserved native;
+  Ref<> function = steal(PyObject_CallMethod(tracer_, "number_function", "O", callable));
+  if (!function || function.get() == Py_None) {
+    PyErr_Clear();
+    return false;
+  }
+  Ref<> symbols = steal(PyTuple_New(count)), values = steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; symbols && values && i < count; ++i) {
+    PyTuple_SET_ITEM(symbols.get(), i, symbols_in(arguments[i]).release());
+    PyTuple_SET_ITEM(values.get(), i, Py_NewRef(arguments[i]));
+  }
+  follow_combination(steal(PyObject_CallMethod(tracer_, "call_number", "OOOO", callable, function.get(), symbols.get(),
+                                               values.get())));
+  return true;
+}
+
+// Numbers, those in a sequence too, as the tracer has them.
+Ref<> Recorder::symbols_in(PyObject* value) {
+  if (is_number(value)) {
+    return symbol_or_value(value);
+  }
+  if (!is_plain_sequence(value)) {
+    return share(value);
+  }
+  Ref<> items = steal(PyTuple_New(Py_SIZE(value)));
+  for (Py_ssize_t i = 0; items && i < Py_SIZE(value); ++i) {
+    PyTuple_SET_ITEM(items.get(), i, symbols_in(item_of(value, i)).release());
+  }
+  return items;
+}
+
 bool Recorder::compare_symbols(PyObject* left, PyObject* right, int comparison) {
   if (!is_number(left) || !is_number(right) || (find_symbol(left) == nullptr && find_symbol(right) == nullptr)) {
     return false;

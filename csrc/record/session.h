@@ -43,6 +43,8 @@ class Session {
   bool is_static() const { return is_static_; }
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
+  // Where there is no graph: False if the trace has to be made again without symbols. Null with an exception set.
+  Ref<> conclude() { return steal(PyObject_CallMethod(tracer_.get(), "conclude", nullptr)); }
 
   const std::vector<int>& inputs() const { return inputs_; }
   // Which of the inputs share memory, if the graph changes any of them; empty if not.

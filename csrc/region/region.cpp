@@ -595,7 +595,11 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
     }
     return region->graph ? region : nullptr;
   }
-  return region;
+  Ref<> concluded = session.conclude();
+  *again = concluded.get() == Py_False;
+  point.is_static = point.is_static || *again;
+  bool told = concluded && !*again && session.read_symbols(&region->arguments, &region->conditions);
+  return told ? region : nullptr;
 }
 
 // ---- Running -------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def call_with(compiled, numbers):
 
 
 def test_at_the_limit_a_function_runs_eagerly_with_one_warning():
-    compiled = alternator.compile(multiply, backend="eager")
+    compiled = alternator.compile(multiply, backend="eager", dynamic=False)
     assert collect_warnings(lambda: call_with(compiled, range(8))) == []
     assert len(compiled.regions()) == 8
     (text,) = collect_warnings(lambda: call_with(compiled, range(20)))
@@ -57,7 +57,7 @@ def test_at_the_limit_a_function_runs_eagerly_with_one_warning():
 
 
 def test_the_limit_is_read_when_it_is_used():
-    compiled = alternator.compile(multiply, backend="eager")
+    compiled = alternator.compile(multiply, backend="eager", dynamic=False)
     with dynamo_config.patch(recompile_limit=2):
         (text,) = collect_warnings(lambda: call_with(compiled, range(5)))
     assert "recompile_limit (2)" in text
@@ -90,7 +90,7 @@ def test_regions_of_dead_objects_do_not_count():
 
 @pytest.mark.parametrize("fullgraph", [False, True])
 def test_failing_at_the_limit(fullgraph):
-    compiled = alternator.compile(multiply, backend="eager", fullgraph=fullgraph)
+    compiled = alternator.compile(multiply, backend="eager", fullgraph=fullgraph, dynamic=False)
     with dynamo_config.patch(fail_on_recompile_limit_hit=not fullgraph, recompile_limit=2):
         call_with(compiled, [1, 2])
         for _ in range(2):
