@@ -31,6 +31,7 @@ from alternator.torch_calls import (
     write_type,
 )
 from alternator.torch_errors import GivenUp, TorchFailed, Unsupported
+from alternator.torch_random import count_draws, follow_seed
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -119,6 +120,10 @@ class Tracer:
         self.dynamic = None  # as in torch.compile
         self.shapes = None  # symbols, if there are any (shapes.py)
         self.symbols = None  # what the core is told of them in the end
+        follow_seed()
+        self.first_draw = count_draws()
+        self.last_draw = None  # the random generator is set behind the graph, which must draw nothing more
+        self.sets_generator = False
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
@@ -137,7 +142,10 @@ class Tracer:
                 rule = self.rules[func] = find_rule(func)
             if self.shapes is not None and rule not in SYMBOLIC_RULES:
                 self.do_without_symbols(args, kwargs)
-            return rule(self, func, args, self.place(func, kwargs or {}))
+            result = rule(self, func, args, self.place(func, kwargs or {}))
+            if self.last_draw is not None and self.last_draw != count_draws():
+                raise Unsupported("random numbers are drawn, after the generator was set anew")
+            return result
         except (MemoryError, RecursionError):
             raise  # no part of the program, and no fault of the tracer
         except Exception as error:
@@ -495,6 +503,8 @@ class Tracer:
         torch.compiler._is_compiling_flag = self.was_compiling
         if not finished:
             return False
+        if self.sets_generator:
+            _capture.note_draw()  # the generator is not what it was
         names = _capture.take_names()
         if names is not None:
             self.name_nodes(names)

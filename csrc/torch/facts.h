@@ -42,6 +42,8 @@ PyObject* grad_of(PyObject* tensor);
 uint64_t count_foreign();
 // .. and that draw random numbers.
 uint64_t count_draws();
+// The generator is set: a draw, for those who count.
+void note_draw();
 
 // The state of the generator that random numbers are drawn from.
 class RandomState {

@@ -257,4 +257,6 @@ uint64_t count_foreign() { return foreign; }
 
 uint64_t count_draws() { return draws; }
 
+void note_draw() { ++draws; }
+
 }  // namespace alternator::tensor
