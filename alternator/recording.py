@@ -498,11 +498,14 @@ class Tracer:
         return computes or bool(numbers or self.flags or self.leave_states()) or not self.around.is_idle()
 
     def end(self, finished):
-        """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
+        """End the trace; if it is to become a graph, list the inputs that it writes to.
+
+        None if it changes tensors from outside whose version counters do not tell.
+        """
         self.undo_states()
         torch.compiler._is_compiling_flag = self.was_compiling
         if not finished:
-            return False
+            return []
         if self.sets_generator:
             _capture.note_draw()  # the generator is not what it was
         names = _capture.take_names()
@@ -511,7 +514,13 @@ class Tracer:
         if self.shapes is not None:
             self.shapes.list_arguments(self.inputs)
         self.writer.find_origins()
-        return any(version is None or fake._version != version for fake, version in self.versions)
+        changed = [fake for fake, version in self.versions if version is None or fake._version != version]
+        written = [self.known.get(id(fake)) for fake in changed]
+        if any(known is None or known.real is None for known in written) or any(
+            map(torch.Tensor.is_inference, changed)
+        ):
+            return None
+        return list(map(self.number_of, written))
 
     def make_graph(self):
         """Make the torch.fx graph module, None if it would be empty, its inputs, and what is done around it."""
