@@ -28,7 +28,7 @@ class Leaf:
         self.base = base  # number of the input
         self.version = fake._version if base is None else 0
 
-    def make(self, inputs):
+    def make(self, inputs, made, for_real):
         if self.base is None:
             tensor = torch.empty_strided(*self.geometry[:2], **self.options)
             if self.version:
@@ -46,7 +46,7 @@ class Around:
     """What is done around one graph."""
 
     def __init__(self):
-        self.leaves = []  # further inputs of the graph
+        self.front = []  # in front of the graph: leaves, which are further inputs; the random generator is set
         self.flags = []  # (number of an input, requires_grad that it gets in front of the graph)
         self.dtype = None  # (default dtype outside of the graph, the one that it runs with)
         self.actions = []  # function(values) behind the graph; values are what the region gives out
@@ -55,11 +55,16 @@ class Around:
         self.picks = []  # for each value: (True, number of an input or leaf) or (False, number of an output)
 
     def is_idle(self):
-        return not (self.leaves or self.flags or self.dtype or self.actions)
+        return not (self.front or self.flags or self.dtype or self.actions)
 
-    def prepare(self, inputs):
-        """Make the graph's inputs."""
-        given = [*inputs, *(leaf.make(inputs) for leaf in self.leaves)]
+    def prepare(self, inputs, for_real=True):
+        """Make the graph's inputs. Not for real: for a backend to compile with."""
+        made = []
+        for step in self.front:
+            tensor = step.make(inputs, made, for_real)
+            if tensor is not None:
+                made.append(tensor)
+        given = [*inputs, *made]
         for number, flag in self.flags:
             given[number].requires_grad_(flag)
         if self.dtype is not None:

@@ -49,7 +49,8 @@ class Body:
         """Tell what a body must leave as it was: it is done around graphs, not in them."""
         tracer = self.tracer
         scopes = [id(scope) for scope, _, _ in tracer.scopes]
-        parts = (len(tracer.leaves), dict(tracer.flags), dict(tracer.states), tracer.dtype, len(tracer.around.actions))
+        counts = len(tracer.around.front), len(tracer.around.actions)
+        parts = (*counts, dict(tracer.flags), dict(tracer.states), tracer.dtype)
         return *parts, scopes, torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
 
     def has_written(self):

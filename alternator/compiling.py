@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_stand_ins
+from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
 from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
@@ -45,6 +45,7 @@ def prepare():
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, *find_known_code())
     torch_stand_ins.allow_calls()
+    torch_random.prepare()
     events.tell_interest()
     for function, rule in make_leaf_rules().items():
         if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it
@@ -193,7 +194,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             on_graph(module)
         try:
             if shapes is None:
-                compile = functools.partial(call_backend, backend, module, around.prepare(examples))
+                compile = functools.partial(call_backend, backend, module, around.prepare(examples, for_real=False))
             else:
                 compile = functools.partial(call_symbolic, backend, module, shapes, examples)
             run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()

@@ -31,6 +31,7 @@ from alternator.torch_calls import (
     write_type,
 )
 from alternator.torch_errors import GivenUp, TorchFailed, Unsupported
+from alternator.torch_random import count_draws, follow_seed
 from alternator.torch_states import close_scopes, find_note
 
 IN_PLACE_NAMES = [
@@ -119,6 +120,10 @@ class Tracer:
         self.dynamic = None  # as in torch.compile
         self.shapes = None  # symbols, if there are any (shapes.py)
         self.symbols = None  # what the core is told of them in the end
+        follow_seed()
+        self.first_draw = count_draws()
+        self.last_draw = None  # the random generator is set behind the graph, which must draw nothing more
+        self.sets_generator = False
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         self.was_compiling = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
@@ -137,7 +142,10 @@ class Tracer:
                 rule = self.rules[func] = find_rule(func)
             if self.shapes is not None and rule not in SYMBOLIC_RULES:
                 self.do_without_symbols(args, kwargs)
-            return rule(self, func, args, self.place(func, kwargs or {}))
+            result = rule(self, func, args, self.place(func, kwargs or {}))
+            if self.last_draw is not None and self.last_draw != count_draws():
+                raise Unsupported("random numbers are drawn, after the generator was set anew")
+            return result
         except (MemoryError, RecursionError):
             raise  # no part of the program, and no fault of the tracer
         except Exception as error:
@@ -513,18 +521,29 @@ class Tracer:
         return computes or bool(numbers or self.flags or self.leave_states()) or not self.around.is_idle()
 
     def end(self, finished):
-        """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
+        """End the trace; if it is to become a graph, list the inputs that it writes to.
+
+        None if it changes tensors from outside whose version counters do not tell.
+        """
         self.undo_states()
         torch.compiler._is_compiling_flag = self.was_compiling
         if not finished:
-            return False
+            return []
+        if self.sets_generator:
+            _capture.note_draw()  # the generator is not what it was
         names = _capture.take_names()
         if names is not None:
             self.name_nodes(names)
         if self.shapes is not None:
             self.shapes.list_arguments(self.inputs)
         self.writer.find_origins()
-        return any(version is None or fake._version != version for fake, version in self.versions)
+        changed = [fake for fake, version in self.versions if version is None or fake._version != version]
+        written = [self.known.get(id(fake)) for fake in changed]
+        if any(known is None or known.real is None for known in written) or any(
+            map(torch.Tensor.is_inference, changed)
+        ):
+            return None
+        return list(map(self.number_of, written))
 
     def make_graph(self):
         """Make the torch.fx graph module, None if it would be empty, its inputs, and what is done around it."""

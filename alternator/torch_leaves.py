@@ -173,7 +173,7 @@ def make_leaf(tracer, known, cls, data):
         for other in sharing:
             tracer.close(other, "a tensor whose memory a Parameter or other leaf of autograd has taken", wholly=True)
     known.node, known.leaf = node, leaf
-    tracer.around.leaves.append(leaf)
+    tracer.around.front.append(leaf)
     tracer.leaves.append(known)
 
 

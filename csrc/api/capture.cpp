@@ -407,6 +407,15 @@ PyObject* count_writes(PyObject*, PyObject*) {
 // count_draws(): how often fakes drew random numbers.
 PyObject* count_draws(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(tensor::count_draws()); }
 
+// count_foreign(): how often operators that are not torch's ran on fakes.
+PyObject* count_foreign(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(tensor::count_foreign()); }
+
+// note_draw(): the random generator is set.
+PyObject* note_draw(PyObject*, PyObject*) {
+  tensor::note_draw();
+  Py_RETURN_NONE;
+}
+
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
 // set_fault(at, error or None, begins or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
@@ -524,6 +533,8 @@ PyMethodDef methods[] = {
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
     {"count_writes", count_writes, METH_NOARGS, nullptr},
     {"count_draws", count_draws, METH_NOARGS, nullptr},
+    {"count_foreign", count_foreign, METH_NOARGS, nullptr},
+    {"note_draw", note_draw, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef definition = {

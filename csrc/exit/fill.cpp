@@ -62,6 +62,9 @@ bool ExitWriter::fill(PyObject* value, int index) {
   if (PyFunction_Check(value)) {
     return fill_function(value, index);
   }
+  if (source::is_tensor(value)) {
+    return fill_attributes(value, index);
+  }
   if (type == &PyGen_Type) {
     return fill_generator(value, index);
   }

@@ -176,7 +176,7 @@ int ExitWriter::add(PyObject* value) {
   if (sort == Sort::Tensor) {
     Step step{StepKind::Output};
     step.index = around_.output_of(value);
-    return step.index >= 0 ? emit(value, std::move(step)) : refuse(value);
+    return step.index >= 0 ? add_tensor(value, std::move(step)) : refuse(value);
   }
   if (sort == Sort::Primitive) {
     Step step{StepKind::Constant};
@@ -184,6 +184,17 @@ int ExitWriter::add(PyObject* value) {
     return emit(value, std::move(step));
   }
   return add_fresh(value);
+}
+
+// The program may have given it attributes.
+int ExitWriter::add_tensor(PyObject* value, Step step) {
+  int index = emit(value, std::move(step));
+  Ref<> attributes = py::own_attributes(value);
+  PyErr_Clear();
+  if (!attributes || PyList_GET_SIZE(attributes.get()) != 0) {
+    unfilled_.emplace_back(value, index);
+  }
+  return index;
 }
 
 int ExitWriter::add_fresh(PyObject* value) {

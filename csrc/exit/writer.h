@@ -50,6 +50,7 @@ class ExitWriter {
  private:
   int add(PyObject* value);
   int add_or_none(PyObject* value) { return value != nullptr ? add(value) : -1; }
+  int add_tensor(PyObject* value, Step step);
   // The step for a value that the trace made.
   int add_fresh(PyObject* value);
   int emit(PyObject* value, Step step);

@@ -247,6 +247,7 @@ class Recorder : public interp::Observer {
   void record_super(PyObject* super, PyObject* name);
   // `generic`: by object.__getattribute__ itself, whatever the class says.
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
+  void record_instance_dict(PyObject* object, int node);
   void record_item_by_tensor(int node, PyObject* dict, PyObject* key);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);

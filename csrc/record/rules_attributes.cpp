@@ -100,15 +100,17 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
     if (tensor >= 0 && is_one_of(name, {"grad"})) {
       graph_.read(tensor, Kind::Gradient, nullptr, 0, tensor::grad_of(object));
     }
+    if (is_one_of(name, {"__dict__"})) {
+      return record_instance_dict(object, tensor);
+    }
     if (_PyType_Lookup(type, name) == nullptr) {
       bool known = true;
-      int node = graph_.node_of(object);
       PyObject* own = py::own_attribute(object, name, &known);
-      if (!known || (node < 0 && own != nullptr)) {
+      if (!known) {
         return abort(AbortReason::UnsupportedTorch, "a Python attribute of a tensor is read");
       }
-      if (node >= 0) {
-        graph_.read(node, Kind::OwnAttribute, name, 0, own);
+      if (tensor >= 0) {
+        read_place(tensor, Kind::OwnAttribute, object, name, own);
       }
     }
     return;
@@ -261,13 +263,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
         return;
       }
       if (is_one_of(name, {"__dict__"}) && !module) {
-        Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
-        PyErr_Clear();
-        if (!dict) {
-          return abort(AbortReason::UnknownRead, "__dict__");
-        }
-        instance_dicts_.emplace(dict.get(), object);
-        return graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get());
+        return record_instance_dict(object, node);
       }
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
     }
@@ -305,6 +301,18 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   note_class_value(type, getattr, hook);
   if (own == nullptr && descriptor == nullptr && !generic && hook != nullptr) {
     found_in_registry_ = record_registries(object, node, name, hook);
+  }
+}
+
+void Recorder::record_instance_dict(PyObject* object, int node) {
+  Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
+  PyErr_Clear();
+  if (!dict) {
+    return abort(AbortReason::UnknownRead, "__dict__");
+  }
+  if (node >= 0) {
+    instance_dicts_.emplace(dict.get(), object);
+    graph_.read(node, Kind::InstanceDict, nullptr, 0, dict.get());
   }
 }
 

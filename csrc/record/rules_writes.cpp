@@ -68,6 +68,10 @@ void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool del
   PyTypeObject* type = Py_TYPE(object);
   if (source::is_tensor(object)) {
     PyObject* on_class = _PyType_Lookup(type, name);
+    if (on_class == nullptr && type->tp_setattro == PyObject_GenericSetAttr && graph_.read_type(type)) {
+      // One of the program's own. The tensors that a trace makes have them as well, and the exit gives them on.
+      return graph_.is_outside(object) ? record_generic_attribute_write(object, name, deletes) : void();
+    }
     if (deletes || on_class == nullptr || !Py_IS_TYPE(on_class, &PyGetSetDescr_Type)) {
       return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
     }

@@ -82,6 +82,7 @@ bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
   const uint64_t foreign = tensor::count_foreign();
   const uint64_t draws = tensor::count_draws();
+  const uint64_t torn = tensor::count_torn_writes();
   tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
   if (!tracer_ || tracer_.get() == Py_None) {
     return false;
@@ -132,14 +133,18 @@ bool Session::run() {
   Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
   // Calls that are put off behind the graph are made once.
   Ref<> deferring = steal(PyObject_CallMethod(tracer_.get(), "is_deferring", nullptr));
-  // end(whether there will be a graph) -> whether the graph changes tensors that came from outside
+  // end(whether there will be a graph) -> the inputs that the graph writes to; None: it changes what does not tell
   Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", exit_ ? Py_True : Py_False));
-  if (ended.get() == Py_True) {
+  for (Py_ssize_t i = 0; ended && PyList_Check(ended.get()) && i < PyList_GET_SIZE(ended.get()); ++i) {
+    written_.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(ended.get(), i))));
+  }
+  if (ended.get() == Py_None || !written_.empty()) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
   draws_ = tensor::count_draws() != draws;
-  repeatable_ = ended.get() == Py_False && deferring.get() == Py_False && tensor::count_foreign() == foreign &&
-                (!draws_ || tensor::RandomState::is_only());
+  repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False && tensor::count_foreign() == foreign &&
+                (!draws_ || tensor::RandomState::is_only()) &&
+                (written_.empty() || tensor::count_torn_writes() == torn);
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());

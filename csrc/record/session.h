@@ -49,8 +49,10 @@ class Session {
   const std::vector<int>& inputs() const { return inputs_; }
   // Which of the inputs share memory, if the graph changes any of them; empty if not.
   const std::vector<int>& storages() const { return storages_; }
-  // The program may run for real when the graph failed in the middle: it changes nothing but the random numbers' state.
+  // The program may run for real when the graph failed in the middle: it changes nothing but the random numbers' state, and
+  // the inputs that it writes to, whose version counters tell.
   bool is_repeatable() const { return repeatable_; }
+  const std::vector<int>& written() const { return written_; }
   // The graph draws random numbers.
   bool draws() const { return draws_; }
   // Sizes and numbers that are no constants of the graph, once it is finished: what the graph is called with if that is more
@@ -86,6 +88,7 @@ class Session {
   std::vector<int> storages_;
   const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
   bool is_static_ = false;
+  std::vector<int> written_;  // numbers of inputs
   bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;

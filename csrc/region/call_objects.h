@@ -57,6 +57,15 @@ class CallObjects {
     return steal(PyObject_Vectorcall(function, objects_.data() + 1,
                                      region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   }
+  // Of the inputs that the graph writes to.
+  std::vector<uint32_t> versions(const Region& region) const {
+    std::vector<uint32_t> found;
+    found.reserve(region.written.size());
+    for (int input : region.written) {
+      found.push_back(tensor::version_of(objects_[1 + input]));
+    }
+    return found;
+  }
   PyObject* const* of_exit(const Region& region) const { return objects_.data() + 1 + region.inputs.size(); }
 
  private:

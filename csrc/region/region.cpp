@@ -566,6 +566,7 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
   region->inputs = session.inputs();
   region->storages = session.storages();
   region->repeatable = session.is_repeatable();
+  region->written = session.written();
   region->draws = session.draws();
   {
     Phased guards(Phase::Guards);
@@ -616,6 +617,10 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
   if (region.draws && region.repeatable) {
     random.emplace();
   }
+  std::vector<uint32_t> versions;
+  if (region.repeatable && !region.written.empty()) {
+    versions = objects.versions(region);
+  }
   if (region.graph) {
     outputs = objects.pass_inputs(region, region.graph.get());
     if (!outputs) {
@@ -624,7 +629,8 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
       PyErr_Fetch(&type, &value, &traceback);
       region.state.restore();
       PyErr_Restore(type, value, traceback);
-      if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception)) {
+      if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception) &&
+          (region.written.empty() || versions == objects.versions(region))) {
         PyErr_Clear();
         if (random) {
           random->restore();

@@ -253,6 +253,8 @@ PyObject* grad_of(PyObject* tensor) {
   return grad.defined() ? steal(THPVariable_Wrap(grad)).get() : nullptr;
 }
 
+uint32_t version_of(PyObject* tensor) { return THPVariable_Unpack(tensor)._version(); }
+
 struct RandomState::Fields {
   at::mt19937 engine;
   std::optional<float> next_float;  // normal numbers come in pairs

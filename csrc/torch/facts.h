@@ -38,10 +38,17 @@ std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 // The gradient of a tensor as Python has it, borrowed from the tensor; null if there is none.
 PyObject* grad_of(PyObject* tensor);
 
+// How often a tensor was written to. It must not be one of inference mode.
+uint32_t version_of(PyObject* tensor);
+
 // How many operators ran on fakes in this thread so far that do not come with torch, and may do anything.
 uint64_t count_foreign();
 // .. and that draw random numbers.
 uint64_t count_draws();
+// .. and that may fail when they have written a part of what they write.
+uint64_t count_torn_writes();
+// The generator is set: a draw, for those who count.
+void note_draw();
 
 // The state of the generator that random numbers are drawn from.
 class RandomState {

@@ -185,6 +185,7 @@ bool is_lift(const OperatorInfo& info) { return info.name.starts_with("aten::lif
 
 thread_local uint64_t foreign = 0;
 thread_local uint64_t draws = 0;
+thread_local uint64_t torn_writes = 0;
 
 // Dropout that is switched off draws nothing. (A flag that was not given, None, is no false one.)
 bool is_off(const OperatorInfo& info, std::span<const c10::IValue> values) {
@@ -199,6 +200,7 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
   foreign += info.foreign;
+  torn_writes += info.may_tear;
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
   draws += info.draws && !is_off(info, values);
@@ -256,5 +258,9 @@ std::vector<std::string> take_differences() {
 uint64_t count_foreign() { return foreign; }
 
 uint64_t count_draws() { return draws; }
+
+uint64_t count_torn_writes() { return torn_writes; }
+
+void note_draw() { ++draws; }
 
 }  // namespace alternator::tensor

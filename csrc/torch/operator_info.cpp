@@ -9,7 +9,7 @@
 namespace alternator::tensor {
 namespace {
 
-enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached };
+enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, Whole, Torn };
 
 // Whether operator_rule.def has a row for an overload, or for all of its operator's.
 bool has_rule(const std::string& name, const std::string& base, Rule rule) {
@@ -17,10 +17,14 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 #define VIA_TORCH(op, why) {op, Rule::ViaTorch},
 #define MIXES_DEVICES(op) {op, Rule::MixesDevices},
 #define NOT_CACHED(op, why) {op, Rule::NotCached},
+#define WHOLE(op) {op, Rule::Whole},
+#define TORN(op) {op, Rule::Torn},
 #include "torch/operator_rule.def"
 #undef VIA_TORCH
 #undef MIXES_DEVICES
 #undef NOT_CACHED
+#undef WHOLE
+#undef TORN
   };
   for (const std::string& key : {name, base}) {
     auto [begin, end] = rules.equal_range(key);
@@ -61,6 +65,9 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
     if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) info.writes = true;
   }
   info.route = choose_route(op, info, schema.name());
+  const bool whole = op.hasTag(at::Tag::pointwise) || schema.name().starts_with("aten::_foreach_") ||
+                     has_rule(info.name, schema.name(), Rule::Whole);
+  info.may_tear = info.writes && (!whole || has_rule(info.name, schema.name(), Rule::Torn));
   info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
   info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
   info.foreign = !comes_with_torch(info.name);

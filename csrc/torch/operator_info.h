@@ -28,6 +28,7 @@ struct OperatorInfo {
   ShapeRule rule = nullptr;                     // Route::Rule
   int device_argument = -1;                     // index of the argument that says where results are, or -1
   bool writes = false;                          // some argument is written to
+  bool may_tear = false;                        // .. and it may fail in the middle, over a value
   bool mixes_devices = false;                   // takes tensors of several devices, as a copy does
   bool cached = true;
   bool foreign = false;  // does not come with torch

@@ -273,3 +273,60 @@ def test_a_graph_that_fails_is_not_repeated_if_it_changes_an_input():
     with pytest.raises(IndexError):
         compiled(x, torch.tensor([5]))
     assert torch.equal(x, torch.ones(2))
+
+
+def read_then_write(x, i, log):
+    log.append("before")
+    y = x[i]
+    log.append("after")
+    x.add_(1)
+    return y
+
+
+def draw_then_write(x, i, log):
+    log.append("before")
+    y = torch.rand(2)[i]
+    x.mul_(y)
+    return y
+
+
+def write_a_part_of_it(x, i, log):
+    log.append("before")
+    x.index_add_(0, i, torch.ones(2))
+    return x * 2
+
+
+@pytest.mark.parametrize("program", [read_then_write, draw_then_write])
+def test_a_graph_that_fails_before_it_changes_an_input(program):
+    compiled = Captured(program)
+    for indices in ((0, 1), (0, 5), (1, 1), (5, 5)):
+        results = []
+        for fn in (compiled, program):
+            torch.manual_seed(1)
+            given = torch.ones(2), torch.tensor(indices), []
+            results.append((outcome(fn, given, __file__), torch.get_rng_state()))
+        assert same(*results)
+    assert len(compiled.graphs) == 1
+
+
+def test_a_graph_that_fails_while_it_changes_an_input_is_not_repeated():
+    program = write_a_part_of_it
+    compiled = Captured(program)
+    for indices in ((0, 3), (0, 5), (2, 2)):  # the first one is added before the second one is refused
+        given = [(torch.ones(4), torch.tensor(indices), []) for _ in range(2)]
+        outcomes = [outcome(fn, args)[0] for fn, args in zip((compiled, program), given)]
+        assert same(outcomes[0][:2], outcomes[1][:2])
+        assert same(given[0][:2], given[1][:2])
+
+
+def test_memory_that_is_written_by_another_way_than_its_tensor():
+    def changes(x, i):
+        x.data.add_(1)
+        return x[i]
+
+    compiled = Captured(changes)
+    x = torch.zeros(2)
+    compiled(x.clone(), torch.tensor([0]))
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([5]))
+    assert torch.equal(x, torch.ones(2))
