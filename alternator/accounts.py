@@ -34,7 +34,7 @@ class Account:
 
     def begin(self):
         """Begin a trace, if it may."""
-        if getattr(self.tracer, "skips", False) or not stance.permits_trace(self):
+        if not stance.permits_trace(self):
             return None
         counters["frames"]["total"] += 1
         self.tracer = Tracer()
