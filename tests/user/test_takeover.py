@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import venv
+import weakref
 
 import pytest
 import torch
@@ -211,6 +212,17 @@ def test_programs_run_without_an_edit(tmp_path):
     command = [sys.executable, "-P", "-m", "alternator", "run", str(script), "a", "b"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "[2.0, 2.0] ['a', 'b']\n1 __main__\n", done.stderr
+
+
+def test_nothing_is_kept_alive():
+    """Neither tensors nor modules that a call is given: they are gone at once."""
+    model = torch.nn.Linear(3, 3)
+    x = torch.ones(2, 3)
+    refs = [weakref.ref(x), weakref.ref(model), weakref.ref(model.weight)]
+    compiled = torch.compile(lambda model, x: model(x), backend=CompileCounter())
+    assert compiled(model, x).shape == (2, 3)
+    del x, model
+    assert [ref() for ref in refs] == [None] * 3
 
 
 def run_by_variable(python, script, **environment):
