@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 import warnings
+import weakref
 
 import torch._dynamo
 from torch._dynamo import config
@@ -27,18 +28,19 @@ class Account:
         self.code = find_code(fn)
         self.context = context
         self.captured = None
-        self.tracer = None  # of the last trace
+        self.tracer = lambda: None  # of the trace at hand: a weak reference, it has the program's tensors
         self.reason = None  # of the break that ends the trace at hand
         self.eager_calls = 0  # for the stance eager_then_compile
         self.miss = None  # why no graph fitted
 
     def begin(self):
         """Begin a trace, if it may."""
-        if getattr(self.tracer, "skips", False) or not stance.permits_trace(self):
+        if not stance.permits_trace(self):
             return None
         counters["frames"]["total"] += 1
-        self.tracer = Tracer()
-        return self.tracer
+        tracer = Tracer()
+        self.tracer = weakref.ref(tracer)
+        return tracer
 
     def take_graph(self, module):
         """Count a graph before the backend gets it."""
@@ -65,7 +67,7 @@ class Account:
 
     def is_error(self):
         """Tell whether a break is an error where the trace ended: error_on_graph_break()."""
-        inside = self.tracer.states.get(_set_error_on_graph_break)
+        inside = self.tracer().states.get(_set_error_on_graph_break)
         if inside is not None:
             return inside[1][0]
         return _get_error_on_graph_break()

@@ -31,6 +31,7 @@ IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
 _captured = weakref.WeakSet()
 _captured_lock = threading.RLock()
 _graphs = 0
+forced_backend = None  # instead of every function's own: torch.compiler.set_stance(force_backend=..)
 
 
 @functools.cache
@@ -193,11 +194,12 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         if on_graph is not None:
             on_graph(module)
         try:
+            chosen = forced_backend or backend
             if shapes is None:
-                compile = functools.partial(call_backend, backend, module, around.prepare(examples, for_real=False))
+                compile = functools.partial(call_backend, chosen, module, around.prepare(examples, for_real=False))
             else:
-                compile = functools.partial(call_symbolic, backend, module, shapes, examples)
-            run = teller.run_backend(backend, module, tracer, compile) if events.listeners else compile()
+                compile = functools.partial(call_symbolic, chosen, module, shapes, examples)
+            run = teller.run_backend(chosen, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
         if run is False:

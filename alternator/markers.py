@@ -21,7 +21,6 @@ from torch._dynamo import utils as dynamo_utils
 from alternator import _capture, comptime
 from alternator.flat_calls import call_with_leaves
 from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, substitute
-from alternator.torch_calls import Unsupported
 from alternator.torch_states import make_notes
 
 replacements = {}
@@ -115,12 +114,6 @@ def call_inside(fn, *args, **kwargs):
     return fn(*args, **kwargs)
 
 
-def skip_function(tracer, func, args, kwargs):
-    """Give up the trace; Account.begin() begins no other one."""
-    tracer.skips = True
-    raise Unsupported(f"torch._dynamo.skip_frame({', '.join(map(repr, args))})", "SkippedFrame")
-
-
 class NoScope:
     """What patch_dynamo_config() and its relatives come to: the settings that they may change mean nothing here."""
 
@@ -191,7 +184,6 @@ def find_substitutes():
         *((scope, make_no_scope) for scope in scopes),
         *((action, call_tracer(action, rule)) for action, rule in actions.items()),
         (torch._higher_order_ops.wrap.wrap, call_inside),
-        (decorators.skip_frame, call_tracer(decorators.skip_frame, skip_function)),
         (theirs.comptime, call_tracer(type(theirs.comptime).__call__, comptime.run_comptime)),
         (decorators.error_on_graph_break, make_error_scope),
         (decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__, leave_error_scope),

@@ -83,6 +83,7 @@ ROWS = [
         "The values of a tensor decide which way the program goes (e.g. `if x.sum() > 0:`), and while a graph "
         "is made its tensors have no values.",
         (
+            "Use `torch.cond` to express the branch: a graph holds both of its ways.",
             "Compute both and choose with `torch.where`, or make it branchless (`torch.clamp`, `torch.nan_to_num`).",
             "Decide by something that is no tensor: a shape, a flag, a number of Python's.",
             FUNDAMENTAL,

@@ -7,7 +7,7 @@ import contextlib
 from torch._dynamo import config, eval_frame
 from torch._dynamo.backends.registry import lookup_backend
 
-from alternator import _capture, events
+from alternator import _capture, compiling
 
 
 class Stance:
@@ -15,6 +15,7 @@ class Stance:
 
     def __init__(self):
         self.run_only = False
+        self.forced = [None]  # backends; compiled functions have graphs of their own for each, by its number here
         self.replacements = {(eval_frame, "_set_stance"): self.set}
 
     def set(self, stance):
@@ -25,7 +26,10 @@ class Stance:
         if stance.stance not in (*known, "eager_then_compile", "aot_eager_then_compile"):
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
         eval_frame._stance = stance
-        _capture.set_native(stance.stance == "force_eager")
+        if stance.backend not in self.forced:
+            self.forced.append(stance.backend)
+        compiling.forced_backend = None if stance.backend is None else lookup_backend(stance.backend)
+        _capture.set_stance(stance.stance == "force_eager", self.forced.index(stance.backend))
         return before
 
     @contextlib.contextmanager
@@ -36,16 +40,6 @@ class Stance:
             yield
         finally:
             self.run_only = before
-
-    def let_force(self, backend):
-        """Make a backend that gives way to that of set_stance(force_backend=..) when a graph is compiled."""
-
-        def compile(module, inputs):
-            forced = eval_frame._stance.backend
-            return (backend if forced is None else lookup_backend(forced))(module, inputs)
-
-        compile.__name__ = compile.__qualname__ = events.name_backend(backend)
-        return compile
 
     def permits_trace(self, account):
         """Tell whether a new trace of a compiled function may begin."""

@@ -325,6 +325,25 @@ def group_tensors(_, lists, with_indices=False):  # pybind's functions have an o
 
 
 # What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
+def is_of_tensor_type(tensor, kinds):
+    """Stand for isinstance(): fakes are of no device that torch's own test would know."""
+    if isinstance(kinds, tuple):
+        for kind in kinds:
+            if is_of_tensor_type(tensor, kind):
+                return True
+        return False
+    if kinds not in TENSOR_TYPES:
+        return isinstance(tensor, kinds)
+    dtype, layout, device = TENSOR_TYPES[kinds]
+    return tensor.dtype is dtype and tensor.layout is layout and tensor.device.type == device
+
+
+TENSOR_TYPES = {
+    kind: (kind.dtype, kind.layout, "cuda" if kind.is_cuda else "xpu" if kind.is_xpu else "cpu")
+    for kind in torch._tensor_classes
+}
+
+
 STAND_INS = {
     "always": {
         any: any_,
@@ -364,6 +383,8 @@ STAND_INS = {
     # an argument is C code that can be called
     "callback": {map: map_, re.Pattern.sub: sub},
     "two": {iter: iter_},
+    # of a tensor and torch.FloatTensor or the like
+    "tensor_type": {isinstance: is_of_tensor_type},
     # the argument is no dict
     "pairs": {
         dict: dict_,

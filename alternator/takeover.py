@@ -99,7 +99,7 @@ class Context:
         account = Account(fn, self)
         captured = compiling.capture(
             fn if is_python(fn) else make_inline(fn),
-            stance.let_force(self.backend),
+            self.backend,
             self.fullgraph,
             begin=account.begin,
             on_graph=account.take_graph,

@@ -122,6 +122,15 @@ def record_call(tracer, func, args, kwargs):
     return tracer.record_call(func, args, kwargs, tracer.compute(func, args, kwargs))
 
 
+def record_range(tracer, func, args, kwargs):
+    """Record `x.uniform_(from=0, to=1)`: no code can be written for a graph that has a keyword of Python's as a name."""
+    if "from" in kwargs and len(args) == 1:
+        rest = {name: value for name, value in kwargs.items() if name != "from"}
+        args = (*args, kwargs["from"])
+        return tracer.write("call_method", func.__name__, args, rest, tracer.compute(func, args, rest))
+    return record_call(tracer, func, args, kwargs)
+
+
 def record_out(tracer, func, args, kwargs):
     """Record a call that puts its result into a tensor. Backends cannot give the program's tensors another size."""
     out = kwargs["out"]
@@ -272,6 +281,8 @@ def make_table():
     return {
         torch.tensor: make_tensor,
         torch.Tensor.new_tensor: make_like,
+        torch.Tensor.random_: record_range,
+        torch.Tensor.uniform_: record_range,
         torch.lstm: record_undifferentiated,
         torch._C._set_grad_enabled: set_grad_mode,
         **make_leaf_rules(),

@@ -337,9 +337,14 @@ PyObject* read_setting(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// set_native(bool): compiled functions are called natively from now on, or not any more.
-PyObject* set_native(PyObject*, PyObject* on) {
-  region::Captured::all_native = on == Py_True;
+// set_stance(native, variant): whether compiled functions are called natively from now on; which of their graphs they use.
+PyObject* set_stance(PyObject*, PyObject* args) {
+  int native, variant;
+  if (!PyArg_ParseTuple(args, "pi:set_stance", &native, &variant)) {
+    return nullptr;
+  }
+  region::Captured::all_native = native != 0;
+  region::Captured::variant = variant;
   Py_RETURN_NONE;
 }
 
@@ -525,7 +530,7 @@ PyMethodDef methods[] = {
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
     {"read_setting", read_setting, METH_VARARGS, nullptr},
     {"substitute_of", substitute_of, METH_O, nullptr},
-    {"set_native", set_native, METH_O, nullptr},
+    {"set_stance", set_stance, METH_VARARGS, nullptr},
     {"set_interest", set_interest, METH_VARARGS, nullptr},
     {"purity_of", purity_of, METH_O, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},

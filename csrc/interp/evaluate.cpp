@@ -225,6 +225,7 @@ observe:
       if (verdict == Verdict::Opaque) {
         m.opaque = true;
         mode_around_opaque = std::exchange(thread_mode, ThreadMode());
+        thread_mode.taker = observer->taker_of_opaque();
       }
     }
     DISPATCH_UNOBSERVED();

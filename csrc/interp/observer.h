@@ -15,6 +15,8 @@ struct Position {
   PyObject** stack_top;
 };
 
+class FrameTaker;
+
 enum class Verdict {
   Go,
   Opaque,   // a call: let what it calls run natively and unobserved, as one step
@@ -31,6 +33,8 @@ class Observer {
   virtual Verdict before_instruction(const Position& position) = 0;
   // An exception is set, and the run is about to look for its handler. Go or Abandon.
   virtual Verdict on_exception(const Position&) { return Verdict::Go; }
+  // Who waits for frames of what Opaque lets run.
+  virtual FrameTaker* taker_of_opaque() { return nullptr; }
   // The run has been given up: frames that finalisers of its objects would run are not run at all.
   virtual bool discards() const { return false; }
   // No signal handler and no other thread gets a turn while this run lasts.

@@ -87,6 +87,25 @@ bool is_of_real_module(PyObject* function) {
   return answer;
 }
 
+namespace {
+
+PyObject* attribute_of_function(PyObject* function, PyObject* name) {
+  PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  return attributes != nullptr ? PyDict_GetItemWithError(attributes, name) : nullptr;
+}
+
+}  // namespace
+
+bool is_disabled(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  return attribute_of_function(function, name) == Py_True;
+}
+
+bool is_disabled_with_callees(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable_recursive");
+  return is_disabled(function) && attribute_of_function(function, name) == Py_True;
+}
+
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 
 namespace {

@@ -23,6 +23,10 @@ bool add_purity(const char* row, PyObject* callable);
 void set_real_modules(PyObject* names);
 bool is_of_real_module(PyObject* function);
 
+// A Python function that torch.compiler.disable marked; and whether what it calls is disabled as well.
+bool is_disabled(PyObject* function);
+bool is_disabled_with_callees(PyObject* function);
+
 // A slot of a type, bound to an object: object().__str__.
 bool is_method_wrapper(PyObject* callable);
 

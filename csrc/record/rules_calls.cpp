@@ -40,13 +40,6 @@ PyObject* own_attribute_of_function(PyObject* function, const char* name) {
   return attributes ? PyDict_GetItemString(attributes, name) : nullptr;
 }
 
-// By torch.compiler.disable.
-bool is_disabled(PyObject* function) {
-  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
-  PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
-  return attributes != nullptr && PyDict_GetItemWithError(attributes, name) == Py_True;
-}
-
 // torch._dynamo.skip_frame.
 bool asks_to_skip(PyObject* function) {
   Ref<> module = steal(PyObject_GetAttrString(function, "__module__"));

@@ -33,6 +33,10 @@ void Recorder::record_raise(Op op, int oparg) {
   if (exception == nullptr || !PyExceptionInstance_Check(exception) || !graph_.is_outside(exception)) {
     return;  // the trace's own, or none: what is raised then is fresh
   }
+  if (!again && oparg == 2 && peek(1) != Py_None && !PyExceptionInstance_Check(peek(1)) &&
+      !PyExceptionClass_Check(peek(1))) {
+    return;  // a TypeError, instead of it
+  }
   note_traceback(exception);
   if (again || ended_) {
     return;

@@ -1,9 +1,11 @@
 #include "record/stand_in.h"
 
+#include <cstring>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "record/purity.h"
+#include "source/value.h"
 
 namespace alternator::record {
 namespace {
@@ -38,10 +40,24 @@ bool is_seen_when_called(PyObject* callable) {
          (Py_IS_TYPE(callable, &PyMethod_Type) && PyFunction_Check(PyMethod_GET_FUNCTION(callable)));
 }
 
+// torch.FloatTensor and its like, which tell of a tensor's dtype and device; or a tuple with one.
+bool is_tensor_type(PyObject* object) {
+  if (!PyTuple_Check(object)) {
+    return std::strcmp(Py_TYPE(object)->tp_name, "torch.tensortype") == 0;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+    if (is_tensor_type(PyTuple_GET_ITEM(object, i))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
   switch (when) {
     case When::Always:
     case When::Instance: return true;
+    case When::TensorType: return positional == 2 && source::is_tensor(arguments[0]) && is_tensor_type(arguments[1]);
     case When::Two: return positional == 2;
     case When::Pairs: return positional > 0 && !PyDict_Check(arguments[positional - 1]);
     case When::Iterator:

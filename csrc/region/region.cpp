@@ -11,7 +11,9 @@
 #include "py/instance.h"
 #include "record/fault.h"
 #include "record/session.h"
+#include "region/call.h"
 #include "region/call_objects.h"
+#include "region/callees.h"
 #include "region/stepper.h"
 
 namespace alternator::region {
@@ -191,6 +193,7 @@ void announce_death() {
 }  // namespace
 
 bool Captured::all_native = false;
+int Captured::variant = 0;
 long long Captured::regions_without_graph = 0;
 
 int Region::traverse(visitproc visit, void* arg) const {
@@ -216,24 +219,6 @@ Captured::Captured(Frontend frontend, bool fullgraph) : frontend_(std::move(fron
 }
 
 Captured::~Captured() { all_captured().erase(this); }
-
-// One call, from the arguments to its frame.
-class Captured::Call : public interp::FrameTaker {
- public:
-  Call(Captured* owner, Inspection asked, PyObject* code) : inspecting(asked), owner_(owner), code_(code) {}
-
-  bool wants(const py::Frame* frame) const override { return reinterpret_cast<PyObject*>(frame->f_code) == code_; }
-  PyObject* take(py::ThreadState* ts, py::Frame* frame) override { return owner_->take(this, ts, frame); }
-
-  Inspection inspecting;          // its frame is not to be run
-  bool failed = false;            // the graph of the region that fitted: the call runs for real
-  bool looked = false;            // for a region that fits its arguments:
-  std::shared_ptr<Region> found;  // this one, or none
-
- private:
-  Captured* owner_;
-  PyObject* code_;  // only ever compared
-};
 
 ALTERNATOR_WARM PyObject* Captured::call(PyObject* function, PyObject* const* arguments, size_t nargsf,
                                          PyObject* kwnames) {
@@ -318,6 +303,7 @@ void Captured::clear() {
   entry_ = nullptr;
   auto points = std::move(points_);
   points_.clear();
+  skipped_.clear();
   auto codes = std::move(codes_);
   codes_.clear();
 }
@@ -342,10 +328,17 @@ std::vector<std::shared_ptr<Region>> Captured::regions() const {
 
 // ---- Points --------------------------------------------------------------------------------------------------------
 
+namespace {
+
+const void* key_of_variant() { return reinterpret_cast<const void*>(static_cast<intptr_t>(Captured::variant)); }
+
+}  // namespace
+
 ALTERNATOR_WARM const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
   const void* code = function->func_code;
-  if (entry_ == nullptr || entry_code_ != code || entry_globals_ != function->func_globals) {
-    auto [found, is_new] = points_.try_emplace(Key{code, nullptr, function->func_globals});
+  if (entry_ == nullptr || entry_code_ != code || entry_globals_ != function->func_globals ||
+      entry_variant_ != variant) {
+    auto [found, is_new] = points_.try_emplace(Key{key_of_variant(), code, nullptr, function->func_globals});
     if (is_new) {
       found->second = std::make_shared<Point>();
       codes_.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(function->func_code)));
@@ -353,12 +346,13 @@ ALTERNATOR_WARM const std::shared_ptr<Point>& Captured::entry_point(PyFunctionOb
     entry_ = found->second;
     entry_code_ = code;
     entry_globals_ = function->func_globals;
+    entry_variant_ = variant;
   }
   return entry_;
 }
 
 std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
-  Key key;
+  Key key{key_of_variant()};
   for (const interp::FrameState& frame : state.frames) {
     key.push_back(frame.code.get());
     key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(frame.offset)));
@@ -487,13 +481,13 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
+      codes_.push_back(Ref<PyCodeObject>::share(code));
+      skipped_.insert(code);
       if (code == state.frames[0].code.get()) {
         mention_idle(*session.aborted());
         point.conduct = Conduct::Native;
         return nullptr;
       }
-      codes_.push_back(Ref<PyCodeObject>::share(code));
-      skipped_.insert(code);
       stop.reset();
       continue;
     }
@@ -702,7 +696,7 @@ ALTERNATOR_WARM PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Fr
   Point& point = *shared;
   std::shared_ptr<Region> region = std::move(call->found);
   if (point.conduct == Conduct::Native && point.regions.empty() && call->inspecting == Inspection::No) {
-    return py::run_in_default_loop(ts, frame, 0);
+    return run_natively(ts, frame);
   }
   EntrySlots slots(ts, frame->f_func, frame->localsplus, frame->f_code->co_nlocalsplus);
   if (call->inspecting != Inspection::No) {
@@ -723,7 +717,7 @@ ALTERNATOR_WARM PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Fr
     }
   }
   if (region == nullptr && point.conduct != Conduct::Step && point.conduct != Conduct::Dull) {
-    PyObject* result = py::run_in_default_loop(ts, frame, 0);
+    PyObject* result = run_natively(ts, frame);
     point.settle_doubt(result != nullptr);
     return result;
   }
@@ -749,7 +743,8 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
   while (true) {
     if (at_break) {
       mention_step(state);
-      Stepper stepper(dull);
+      Callees skipped(this, Callees::Which::Skipped);
+      Stepper stepper(dull, &skipped);
       Ref<> result = stepper.run(std::move(state));
       if (!stepper.stopped()) {
         return result;

@@ -119,6 +119,8 @@ class Captured {
 
   // While true, compiled functions are called natively.
   static bool all_native;
+  // Each variant has graphs of its own: those that were compiled with another backend than the function's.
+  static int variant;
   // What listeners want to be told.
   static Interest interest;
   static bool steps_are_told;  // the instructions that run for real
@@ -137,6 +139,9 @@ class Captured {
  private:
   enum class Inspection : uint8_t { No, Check, Rows };
   class Call;
+  class Callees;
+  // Runs a frame that is not captured. If its function asked for that, those that it calls are.
+  PyObject* run_natively(py::ThreadState* ts, py::Frame* frame);
   PyObject* make(Call* call, PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
   PyObject* take(Call* call, py::ThreadState* ts, py::Frame* frame);
 
@@ -175,10 +180,11 @@ class Captured {
   bool fullgraph_;
   const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
   const void* entry_globals_ = nullptr;
+  int entry_variant_ = 0;
   std::shared_ptr<Point> entry_;                  // where it began
   std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
   std::vector<Ref<PyCodeObject>> codes_;          // of the keys: their addresses must stay theirs
-  std::unordered_set<const void*> skipped_;       // codes among them whose calls are breaks
+  std::unordered_set<const void*> skipped_;  // codes among them that asked not to be captured: their calls are breaks
   std::string last_miss_;
 };
 

@@ -12,7 +12,8 @@ namespace alternator::region {
 class Stepper : public interp::Observer {
  public:
   // `dull`: nothing worth capturing is expected; on up to the next instruction that has to do with a tensor.
-  explicit Stepper(bool dull) : dull_(dull) {}
+  // `taker`: for the frames of the calls that run for real.
+  Stepper(bool dull, interp::FrameTaker* taker) : dull_(dull), taker_(taker) {}
 
   // Puts the frames back and runs them. The result of the outermost function, or null with an exception set, unless
   // stopped() holds the frames at the next point.
@@ -29,11 +30,13 @@ class Stepper : public interp::Observer {
     }
   }
   interp::Verdict before_instruction(const interp::Position& position) override;
+  interp::FrameTaker* taker_of_opaque() override { return taker_; }
 
  private:
   bool is_ours(const py::Frame* entry) const { return !over_ && entry->f_code == code_; }
 
   bool dull_;
+  interp::FrameTaker* taker_;
   const PyCodeObject* code_ = nullptr;  // of the outermost frame
   bool begun_ = false;
   bool over_ = false;

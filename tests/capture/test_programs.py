@@ -49,6 +49,18 @@ def branch_on_a_number(x, n):
     return x.relu() if n > 2 else x + n
 
 
+@captured(
+    (X, torch.FloatTensor), (X.double(), torch.FloatTensor), (X, torch.LongTensor), (Y, torch.FloatTensor), graphs=3
+)
+def classes_that_tell_of_dtypes(x, kind):
+    return isinstance(x, kind), isinstance(x + 1, (int, kind)), isinstance(x * 2, (kind, torch.Tensor))
+
+
+@captured((X,), (Y,))
+def an_argument_with_the_name_of_a_keyword(x):
+    return x.clone().uniform_(**{"from": 1, "to": 1}), x.clone().random_(**{"from": 3, "to": 4})
+
+
 @captured((X,), (Y,))
 def loop(x):
     for i in range(3):

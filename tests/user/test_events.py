@@ -186,13 +186,15 @@ def test_listeners_that_change_what_the_program_has():
 
 
 def test_libraries_are_told_apart():
-    def fn(x):
-        return torch.nn.Sequential(Broken())(x)
-
     class Broken(torch.nn.Module):
         def forward(self, x):
             torch._dynamo.graph_break()
             return x + 1
+
+    model = torch.nn.Sequential(Broken())
+
+    def fn(x):
+        return model(x)
 
     (stop, *_) = pick(hear(fn, (X,)), events.Break)
     assert {frame.library for frame in stop.frames} == {None, "torch"}

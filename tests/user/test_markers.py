@@ -1,6 +1,7 @@
 """Markers that programs carry for TorchDynamo mean the same here."""
 
 import functools
+import operator
 
 import pytest
 import torch
@@ -178,6 +179,28 @@ def test_stance_with_a_backend():
         assert torch.equal(compiled(X[0]), X[0] + 1)
 
 
+def test_stance_with_a_backend_and_graphs_that_are_there():
+    """They belong to the backend that compiled them; each has its own, also behind a break."""
+
+    def program(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    own, forced = CompileCounter(), CompileCounter()
+    compiled = torch.compile(program, backend=own)
+    compiled(X)
+    assert own.frame_count == 2
+    with torch.compiler.set_stance("default", force_backend=forced):
+        for _ in range(2):
+            assert torch.equal(compiled(X), (X + 1) * 2)
+    assert (own.frame_count, forced.frame_count) == (2, 2)
+    compiled(X)
+    with torch.compiler.set_stance("default", force_backend=forced):
+        compiled(X)
+    assert (own.frame_count, forced.frame_count) == (2, 2)
+
+
 @pytest.mark.parametrize("stance", ["default", "force_eager", "eager_on_recompile", "fail_on_recompile"])
 def test_stances(stance):
     counter = CompileCounter()
@@ -290,16 +313,94 @@ def test_comptime(capsys):
     assert capsys.readouterr().out == ""
 
 
+def first(x):
+    return x.sin()
+
+
+def second(x):
+    return x.cos()
+
+
+def skips_itself(x):
+    y = first(x).tan()
+    torch._dynamo.skip_frame("not worth it")
+    return second(y).exp()
+
+
 def test_skip_frame():
+    """The function runs for real; those that it calls are captured, each on its own."""
+    recorded = EagerAndRecordGraphs()
+    compiled = torch.compile(skips_itself, backend=recorded)
+    for _ in range(3):
+        assert torch.equal(compiled(X), X.sin().tan().cos().exp())
+    assert [targets(graph) for graph in recorded.graphs] == [["sin"], ["cos"]]
+
+
+def test_skip_frame_further_inside():
     def program(x):
-        y = x.sin()
-        torch._dynamo.skip_frame("not worth it")
-        return y.cos()
+        return skips_itself(x + 1) * 2
+
+    recorded = EagerAndRecordGraphs()
+    compiled = torch.compile(program, backend=recorded)
+    for _ in range(2):
+        assert torch.equal(compiled(X), program(X))
+    assert [targets(graph) for graph in recorded.graphs] == [[operator.add], ["sin"], ["cos"], [operator.mul]]
+
+
+@torch.compiler.disable(recursive=False)
+def only_itself(x):
+    assert not torch.compiler.is_compiling()
+    return second(first(x).tan())
+
+
+@torch.compiler.disable
+def everything(x):
+    return second(first(x).tan())
+
+
+def asks_for_both(x):
+    torch._dynamo.skip_frame()
+    return only_itself(x) + everything(x)
+
+
+def test_what_skipped_functions_call():
+    for program in (lambda x: only_itself(x + 1), asks_for_both):
+        recorded = EagerAndRecordGraphs()
+        compiled = torch.compile(program, backend=recorded)
+        for _ in range(2):
+            assert torch.equal(compiled(X), program(X))
+        assert [targets(graph) for graph in recorded.graphs][-2:] == [["sin"], ["cos"]]
+        assert len(recorded.graphs) == (2 if program is asks_for_both else 3)
+
+
+def test_skipped_functions_that_recur():
+    def program(x, depth):
+        if depth == 0:
+            torch._dynamo.skip_frame()
+            return first(x)
+        return program(x + depth, depth - 1)
+
+    compiled = torch.compile(program, backend=(counter := CompileCounter()))
+    assert torch.equal(compiled(X, 3), program(X, 3))
+    assert torch.equal(compiled(X, 0), program(X, 0))
+    assert counter.frame_count > 0
+
+
+def test_skipped_functions_that_raise():
+    def fails(x):
+        raise KeyError(x.shape)
+
+    def program(x):
+        torch._dynamo.skip_frame()
+        try:
+            fails(first(x))
+        except KeyError:
+            return second(x)
 
     compiled = torch.compile(program, backend=(counter := CompileCounter()))
     for _ in range(2):
-        assert torch.equal(compiled(X), X.sin().cos())
-    assert counter.frame_count == 0
+        assert torch.equal(compiled(X), X.cos())
+    assert counter.frame_count == 2
 
 
 def test_disallow_in_graph():

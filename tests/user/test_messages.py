@@ -143,6 +143,25 @@ def matches(x, point=complex(1, 2)):
     return x
 
 
+class Truth:
+    def __init__(self, value):
+        self.value = value
+
+    def __bool__(self):
+        return bool(self.value.sum() > 0)  # HERE
+
+
+def branch_by_a_method(x):
+    return x + 1 if Truth(x * 2) else x - 1
+
+
+def keeps_a_hook(x):
+    global HANDLE
+    y = x * W
+    HANDLE = y.register_hook(print)  # HERE
+    return y
+
+
 # .. and others.
 
 
@@ -249,7 +268,9 @@ W = torch.ones(3, requires_grad=True)
 SKIPPED = "Attempted to call function marked as skipped"
 # program -> (reason, what, words of why, words of a hint)
 SAID = {
-    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.where"),
+    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.cond"),
+    branch_by_a_method: ("TensorScalar", "Data dependent operator", "`bool(x)`", "the tensor itself"),
+    keeps_a_hook: ("AutogradState", "Unsupported change of what autograd", "a hook of autograd", "outside"),
     item: ("TensorItem", "Unsupported Tensor.item() call", "number of Python's", "without `.item()`"),
     prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "reorderable_logging"),
     logs: ("Output", SKIPPED, "logging", "reorderable_logging"),
@@ -287,6 +308,7 @@ SAID = {
 
 
 OTHERS = {locks: "ContextExit"}  # what breaks besides
+PLACES = {branch_by_a_method: Truth.__bool__}  # where, if not in the program itself
 
 
 def find_line(fn):
@@ -320,10 +342,11 @@ def test_breaks(fn, capsys, tmp_path, monkeypatch):
     assert what in stop.what
     assert why in stop.why
     assert any(hint in text for text in stop.hints)
-    number, text = find_line(fn)
-    assert (stop.place.file, stop.place.line, stop.place.function) == (__file__, number, fn.__name__)
+    function = PLACES.get(fn, fn)
+    number, text = find_line(function)
+    assert (stop.place.file, stop.place.line, stop.place.function) == (__file__, number, function.__qualname__)
     said = messages.write(stop)
-    underlined = re.search(r"    (.*)\n    ( *)(\^+)$", said, re.MULTILINE)
+    *_, underlined = re.finditer(r"    (.*)\n    ( *)(\^+)$", said, re.MULTILINE)
     assert underlined[1].startswith(text)
     expression = underlined[1][len(underlined[2]) : len(underlined[2]) + len(underlined[3])]
     assert expression
@@ -401,6 +424,32 @@ def raises(x):
     raise KeyError("mine")
 
 
+def misspelled_global(x):
+    return x + there_is_no_such_name  # noqa: F821
+
+
+def raises_from_a_number(x):
+    raise ValueError("mine") from x.shape[0]
+
+
+def stops(x):
+    next(iter(()))
+    return x
+
+
+def delegates_to_what_stops(x):
+    def inner():
+        yield x
+        raise StopIteration
+
+    return list(inner())
+
+
+def asserts(x):
+    assert x.shape[0] == 17, "mine"
+    return x
+
+
 def calls_a_number(x):
     return (x + 1).shape[0](2)
 
@@ -412,6 +461,11 @@ ERRORS = {
     catches_a_number: TypeError,
     imports_what_is_not_there: ModuleNotFoundError,
     raises: KeyError,
+    misspelled_global: NameError,
+    raises_from_a_number: TypeError,
+    stops: StopIteration,
+    delegates_to_what_stops: RuntimeError,
+    asserts: AssertionError,
 }
 
 

@@ -3,9 +3,13 @@
 import contextlib
 import copy
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import textwrap
+import venv
+import weakref
 
 import pytest
 import torch
@@ -15,6 +19,7 @@ from torch._dynamo.utils import counters
 import alternator
 
 pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("take_over")]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 X = torch.arange(6.0).reshape(2, 3)
 
 
@@ -207,11 +212,52 @@ def test_programs_run_without_an_edit(tmp_path):
     command = [sys.executable, "-P", "-m", "alternator", "run", str(script), "a", "b"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "[2.0, 2.0] ['a', 'b']\n1 __main__\n", done.stderr
-    # What alternator.pth does, without an installed package.
-    run = "runpy.run_path(sys.argv[1], run_name='__main__')"
-    start = f"import alternator.startup, runpy, sys; alternator.startup.watch(); {run}"
-    done = subprocess.run([sys.executable, "-P", "-c", start, str(script)], capture_output=True, text=True)
-    assert done.stdout.endswith("\n1 __main__\n"), done.stderr
+
+
+def test_nothing_is_kept_alive():
+    """Neither tensors nor modules that a call is given: they are gone at once."""
+    model = torch.nn.Linear(3, 3)
+    x = torch.ones(2, 3)
+    refs = [weakref.ref(x), weakref.ref(model), weakref.ref(model.weight)]
+    compiled = torch.compile(lambda model, x: model(x), backend=CompileCounter())
+    assert compiled(model, x).shape == (2, 3)
+    del x, model
+    assert [ref() for ref in refs] == [None] * 3
+
+
+def run_by_variable(python, script, **environment):
+    """Run a script with ALTERNATOR=1; return what it prints."""
+    done = subprocess.run(
+        [python, str(script)], capture_output=True, text=True, env=os.environ | {"ALTERNATOR": "1"} | environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_variable_and_an_installed_package(tmp_path):
+    """An environment of its own, that finds torch where this one has it, and the package in its site-packages."""
+    venv.create(tmp_path / "venv", with_pip=False)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    package = pathlib.Path(sys.modules["alternator"].__file__).parent
+    (site / "alternator").symlink_to(package)
+    shutil.copy(ROOT / "alternator.pth", site)
+    (site / "torch.pth").write_text(f"{pathlib.Path(torch.__file__).parents[1]}\n")
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    python = tmp_path / "venv" / "bin" / "python"
+    assert run_by_variable(python, script, PYTHONPATH="").endswith("\n1 __main__\n")
+    assert run_by_variable(python, script, PYTHONPATH="", ALTERNATOR="0").endswith("\nnone __main__\n")
+
+
+def test_the_variable_and_a_path(tmp_path):
+    """And another sitecustomize, which is behind ours on the path, has its turn."""
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text("print('another')")
+    built = pathlib.Path(sys.modules["alternator"].__file__).parents[1]
+    printed = run_by_variable(sys.executable, script, PYTHONPATH=f"{built}:{tmp_path / 'other'}")
+    assert printed.startswith("another\n") and printed.endswith("\n1 __main__\n")
 
 
 def test_programs_may_install_it_themselves(tmp_path):
