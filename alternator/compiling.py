@@ -19,7 +19,7 @@ from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
-from alternator.recording import Tracer
+from alternator.recording import Tracer, find_dynamics
 from alternator.substitutes import Span, call_tracer, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
@@ -158,6 +158,7 @@ def call_symbolic(backend, module, shapes, inputs):
     if not shapes.has_tensors():
         return module
     try:
+        shapes.finish(module)
         with shapes.compiling(inputs):
             return _capture.run_backend(backend, module, shapes.examples)
     except Exception:  # constants may suit the backend; if not, it says so then
@@ -177,7 +178,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     def start():
         tracer = begin()
         if tracer is not None:
-            tracer.dynamic = dynamic
+            tracer.dynamic = find_dynamics(dynamic)
         if tracer is not None and untraceable:
             tracer.add_rules(untraceable)
         return tracer

@@ -127,6 +127,7 @@ def make_rows() -> dict[str, list]:
         "get_attr": [getattr, hasattr, object.__getattribute__],
         "get_dict": [vars],
         "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
+        "item": [torch.Tensor.item],
         "get_item": [
             *methods(dict, "get", "__getitem__", "__contains__"),
             *methods(list, "__getitem__"),
@@ -156,7 +157,7 @@ def make_rows() -> dict[str, list]:
         "advance": [next],
         "torch": list(find_torch_functions()),
         "real": [
-            *(torch.Tensor.item, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
+            *(torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
             *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
         ],

@@ -8,9 +8,12 @@ methods of tensors, torch's functions as they were called, placeholders named af
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
+import sys
 import types
+import typing
 import warnings
 
 import torch
@@ -117,7 +120,7 @@ class Tracer:
         self.sorted = 0
         self.grad_enabled = torch.is_grad_enabled()
         self.device = find_default_device()
-        self.dynamic = None  # as in torch.compile
+        self.dynamic = find_dynamics(None)
         self.shapes = None  # symbols, if there are any (shapes.py)
         self.symbols = None  # what the core is told of them in the end
         follow_seed()
@@ -205,6 +208,8 @@ class Tracer:
         except Exception as error:
             if isinstance(error, UnsupportedOperatorException) or "no fake impl registered" in str(error):
                 raise Unsupported(str(error), "NoFake") from error
+            if self.shapes is not None and self.shapes.has_unknown:
+                raise Unsupported(str(error), "DataDependentOperator") from error
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
         if self.unchanging and any(map(self.has_changed, self.unchanging)):
             raise Unsupported("memory from outside that a leaf of autograd has is written to")
@@ -273,11 +278,15 @@ class Tracer:
     def find_dimensions(self, tensor, name):
         """Find the dimensions whose sizes may be others next time; None in the ordinary case."""
         moving = _capture.moving_sizes(name)
-        if not moving and not self.dynamic and not has_marks(tensor) or _capture.is_static():
+        if not moving and not self.dynamic.all and not has_marks(tensor) or _capture.is_static():
             return None
         from alternator.shapes import Dimensions
 
         return Dimensions(tensor, moving, self.dynamic)
+
+    def has_moving_numbers(self):
+        """Tell whether every number among the arguments may be another one next time."""
+        return self.dynamic.all and self.dynamic.numbers
 
     def use_symbols(self):
         if self.shapes is None:
@@ -293,9 +302,25 @@ class Tracer:
         if self.shapes.touches((args, kwargs or {}), self.fake_of):
             raise GivenUp("a call of torch that is not recorded as it is")
 
+    def reads_items(self, tensor):
+        """Tell whether the graph computes the numbers that the program reads out of a tensor, as TorchDynamo's may."""
+        config = sys.modules.get("torch._dynamo.config")
+        if config is None or not config.capture_scalar_outputs or _capture.is_static():
+            return False
+        with torch._C.DisableTorchFunction():
+            fake = self.fake_of(tensor)
+            return fake.numel() == 1 and (fake.dtype.is_floating_point or fake.dtype in INTEGERS)
+
+    def read_item(self, tensor):
+        """Read a number out of a tensor; None if that is a break."""
+        if not self.reads_items(tensor):
+            return None
+        write = functools.partial(self.write_nodes, "call_method", "item", (self.node_of(tensor),))
+        return self.use_symbols().read_item(tensor, self.fake_of(tensor), write)
+
     def name_number(self, name, node, value):
         """Find the symbol of a number that is another one at each call; None if it is to be a constant."""
-        if self.dynamic is False or _capture.is_static():
+        if not self.dynamic.numbers or _capture.is_static():
             return None
         return self.use_symbols().name_number(name, node, value)
 
@@ -412,7 +437,10 @@ class Tracer:
             kwargs = map_tensors(kwargs, self.node_of, self.known, NODE)
         if self.shapes is not None:
             args, kwargs = self.shapes.write_numbers(args), self.shapes.write_numbers(kwargs)
-        return self.adopt_all(result, self.writer.add_call(kind, target, args, kwargs, site), site)
+        node = self.writer.add_call(kind, target, args, kwargs, site)
+        if self.shapes is not None:
+            self.shapes.bind(node)
+        return self.adopt_all(result, node, site)
 
     def adopt_all(self, result, node, site):
         """Take what a call gave."""
@@ -579,6 +607,27 @@ class Tracer:
     def leave_states(self):
         """List the calls that set torch's state as the function leaves it, where that is not as it was."""
         return [(setter, now) for setter, (before, now) in self.states.items() if now != before]
+
+
+class Dynamics(typing.NamedTuple):
+    """Which sizes and numbers are no constants."""
+
+    all: bool  # from the first call on
+    automatic: bool  # when they have changed
+    numbers: bool  # not sizes alone
+
+
+def find_dynamics(dynamic):
+    """Find out what `dynamic` of torch.compile means, with TorchDynamo's settings."""
+    config = sys.modules.get("torch._dynamo.config")
+    if dynamic is not None or config is None:
+        return Dynamics(bool(dynamic), dynamic is None, dynamic is not False)
+    everything = not config.assume_static_by_default
+    automatic = config.automatic_dynamic_shapes or everything
+    return Dynamics(everything, automatic, automatic and not config.specialize_int)
+
+
+INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
 
 
 def has_marks(tensor):

@@ -29,7 +29,9 @@ from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
+    compute_unbacked_bindings,
 )
+from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from torch.utils._sympy import functions as torch_sympy
 from torch.utils._sympy.value_ranges import ValueRanges
 
@@ -52,6 +54,8 @@ ARITHMETIC = {
 OPERATIONS = 13
 SYMBOLS = (torch.SymInt, torch.SymFloat)
 NUMBERS = (int, float)
+# What stands for a number that the graph computes from data, while tracing.
+UNKNOWN = {torch.SymInt: 7, torch.SymFloat: 7.5}
 # Expressions of sympy as calls. Those of several arguments are folded.
 CALLS = {
     sympy.Add: operator.add,
@@ -75,6 +79,7 @@ NUMBER_FUNCTIONS = {
     **{function: function for function in ARITHMETIC.values()},
     max: torch.sym_max,
     min: torch.sym_min,
+    sum: operator.add,
     math.prod: operator.mul,
     torch.Size.numel: operator.mul,
     abs: abs,
@@ -85,7 +90,7 @@ NUMBER_FUNCTIONS = {
 }
 
 
-FOLDED = {max, min, math.prod, torch.Size.numel}  # of any numbers, or of a sequence of them
+FOLDED = {max, min, sum, math.prod, torch.Size.numel}  # of any numbers, or of a sequence of them
 
 
 class Dimensions:
@@ -97,9 +102,9 @@ class Dimensions:
         static = getattr(tensor, "_dynamo_static_indices", ())
         self.marked = set(marked)
         found = self.marked | set(wished)
-        if dynamic is not False:
+        if dynamic.automatic:
             found |= set(moving)
-        if dynamic and not isinstance(tensor, torch.nn.Parameter):
+        if dynamic.all and not isinstance(tensor, torch.nn.Parameter):
             found |= set(range(tensor.dim()))
         # Torch has no symbols for sizes 0 and 1; a promise that cannot be kept is an error, which ShapeEnv words.
         self.free = tuple(sorted(d for d in found if d in marked or (d not in static and tensor.size(d) > 1)))
@@ -128,7 +133,7 @@ class Shapes:
     """The symbols of one trace."""
 
     def __init__(self, writer):
-        self.env = ShapeEnv(assume_static_by_default=True)
+        self.env = ShapeEnv(assume_static_by_default=True, allow_scalar_outputs=True)
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
@@ -140,6 +145,8 @@ class Shapes:
         self.inputs = {}  # symbol -> placeholder
         self.outputs = {}  # id of a SymInt -> what it is among the tracer's outputs
         self.site = None  # where numbers are computed that no call has needed
+        self.has_unknown = False  # numbers that the graph computes from data
+        self.bindings = None  # where the last call gave numbers that it computed
         self.measures = False  # the program has called len(), and its result has a symbol
         self.calls = 0  # nodes that compute numbers
 
@@ -222,7 +229,9 @@ class Shapes:
         kwargs = self.replace(kwargs, find, lambda symbol: symbol)
         try:
             with self.symbolic():
-                return func(*args, **kwargs)
+                result = func(*args, **kwargs)
+                self.bindings = compute_unbacked_bindings(self.env, result)
+                return result
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
@@ -232,6 +241,12 @@ class Shapes:
         """Run a call that has given `result` with symbols, if there are any."""
         if self.touches(args, fake_of) or self.touches(kwargs, fake_of):
             self.pair(result, self.run(func, args, kwargs, fake_of))
+
+    def bind(self, node):
+        """Note which numbers a node computes."""
+        if self.bindings:
+            node.meta["unbacked_bindings"] = self.bindings
+            self.bindings = None
 
     def pair(self, result, symbolic):
         if isinstance(result, torch.Tensor):
@@ -248,7 +263,8 @@ class Shapes:
         if not isinstance(symbolic, FakeTensor):
             raise GivenUp("a call gives something else")
         sizes = [hint_of(size) for size in symbolic.size()]
-        if sizes != list(fake.size()) or symbolic.dtype != fake.dtype:
+        same = len(sizes) == fake.dim() and all(map(agrees, sizes, fake.size()))
+        if not same or symbolic.dtype != fake.dtype:
             raise GivenUp(f"sizes {sizes} and {list(fake.size())}")
 
     def example_of(self, fake):
@@ -281,7 +297,7 @@ class Shapes:
             if symbolic != result:
                 raise GivenUp(f"metadata {symbolic} and {result}")
             return result
-        if hint_of(symbolic) != result:
+        if not agrees(hint_of(symbolic), result):
             raise GivenUp(f"metadata {hint_of(symbolic)} and {result}")
         return result if is_constant(symbolic) else _capture.follow(result, symbolic)
 
@@ -293,7 +309,7 @@ class Shapes:
             symbol = self.compute(function, a, b)
         except Exception:  # a division by zero, which the program makes itself; what has no symbols
             symbol = None
-        if symbol is None or type(hint_of(symbol)) is not type(expected) or hint_of(symbol) != expected:
+        if symbol is None or type_of(symbol) is not type(expected) or not agrees(hint_of(symbol), expected):
             self.settle_all((a, b))
             return None
         return symbol
@@ -311,7 +327,7 @@ class Shapes:
             symbol = self.fold(function, symbols) if callable in FOLDED else self.compute(function, *symbols)
         except Exception:
             symbol = None
-        if symbol is None or type(hint_of(symbol)) is not type(expected) or hint_of(symbol) != expected:
+        if symbol is None or type_of(symbol) is not type(expected) or not agrees(hint_of(symbol), expected):
             self.settle_numbers(values)
             return None
         return symbol
@@ -365,6 +381,18 @@ class Shapes:
         """Rely on all numbers in what a call is given."""
         self.replace(value, keep, self.settle)
 
+    def read_item(self, tensor, fake, write):
+        """Read a number out of a tensor, by the graph: the program gets one that nothing may rely on."""
+        symbol = self.run(torch.Tensor.item, (tensor,), {}, lambda _: fake)
+        if type(symbol) not in SYMBOLS:
+            raise GivenUp("an item that is no number")
+        self.has_unknown = True
+        if symbol.node.expr not in self.nodes:
+            self.nodes[symbol.node.expr] = node = write()
+            node.meta["example_value"] = symbol
+            self.bind(node)
+        return _capture.follow(UNKNOWN[type(symbol)], symbol)
+
     def name_number(self, name, node, value):
         """Make the symbol of a number that is another one at each call."""
         if value in (0, 1) or abs(value) >= 2**62:
@@ -404,7 +432,7 @@ class Shapes:
         return self.nodes[id(symbol)]
 
     def node_of_expression(self, expression, symbol=None):
-        if isinstance(expression, sympy.Symbol):
+        if isinstance(expression, sympy.Symbol) and expression not in self.nodes:
             return self.node_of_input(expression)
         if expression.is_Integer:
             return int(expression)
@@ -439,7 +467,7 @@ class Shapes:
 
     def make_symbol(self, expression):
         hint = self.env.replace(expression).xreplace(self.env.backed_var_to_val)
-        return self.env.create_symintnode(expression, hint=int(hint))
+        return self.env.create_symintnode(expression, hint=int(hint) if hint.is_number else None)
 
     def write(self, function, args, symbol):
         site = _capture.describe_call(None)[1] if self.site is None else self.site
@@ -481,6 +509,12 @@ class Shapes:
         """Tell whether the graph computes anything but numbers."""
         return len(self.writer.calls) > self.calls
 
+    def finish(self, module):
+        """Put into the graph what torch assumed of numbers that it computes."""
+        if self.env.deferred_runtime_asserts:
+            insert_deferred_runtime_asserts(module, self.env, "alternator")
+            module.recompile()
+
     def compiling(self, inputs):
         """Have backends find the fakes with symbols."""
         with torch._C.DisableTorchFunction():
@@ -508,6 +542,15 @@ class Shapes:
             raise  # a size that the user promised to be dynamic is not
         except Exception as error:  # a backend has made symbols that are nobody's; what is no condition
             raise GivenUp(f"{type(error).__name__}: {error}") from None
+
+
+def agrees(hint, value):
+    """Tell whether a symbol may have a value: what the graph computes from data has no hint."""
+    return hint is None or hint == value
+
+
+def type_of(value):
+    return {torch.SymInt: int, torch.SymFloat: float}.get(type(value), type(value))
 
 
 def keep(tensor):

@@ -55,8 +55,6 @@ class Context:
         self.error_on_graph_break = error_on_graph_break
         config = getattr(backend, "get_compiler_config", None)
         self.compiler_config = config() if config is not None else None
-        if dynamic:
-            compiling.warn_of_static_shapes()
 
     def __enter__(self):
         raise RuntimeError(
@@ -104,6 +102,7 @@ class Context:
             begin=account.begin,
             on_graph=account.take_graph,
             report=account.report,
+            dynamic=self.dynamic,
         )
         account.captured = weakref.ref(captured)
         if not self.hooks:

@@ -192,6 +192,15 @@ def read_grad(tracer, func, args, kwargs):
     return None
 
 
+def read_item(tracer, func, args, kwargs):
+    """Read a number out of a tensor: a break, or a number that the graph computes."""
+    is_float = tracer.fake_of(args[0]).dtype.is_floating_point
+    # int() of a float rounds.
+    plain = func is torch.Tensor.item or is_float == (func is torch.Tensor.__float__)
+    number = tracer.read_item(args[0]) if plain else None
+    return record_call(tracer, func, args, kwargs) if number is None else number
+
+
 def set_grad_mode(tracer, func, args, kwargs):
     # torch.no_grad() and its like call it even where nothing changes; a program that calls it itself means it.
     of_scope = "torch/autograd/grad_mode.py" in _capture.current_place().replace("\\", "/")
@@ -228,7 +237,7 @@ def holds_tensor(value):
 
 
 # Those that do the right thing with symbols (shapes.py).
-SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode, make_tensor}
+SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode, make_tensor, read_item}
 
 # ---- The table -----------------------------------------------------------------------------------------------------
 
@@ -280,6 +289,7 @@ def make_table():
     """Make the table of the functions with a rule of their own; find_rule() says what holds for the others."""
     return {
         torch.tensor: make_tensor,
+        **dict.fromkeys((torch.Tensor.item, torch.Tensor.__int__, torch.Tensor.__float__), read_item),
         torch.Tensor.new_tensor: make_like,
         torch.Tensor.random_: record_range,
         torch.Tensor.uniform_: record_range,

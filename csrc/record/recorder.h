@@ -48,6 +48,8 @@ class Recorder : public interp::Observer {
   }
   // Places, by name, that held another number the last time: it is followed, not relied on, as long as that is possible.
   void set_moving(const std::set<std::string>* places) { moving_ = places->empty() ? nullptr : places; }
+  // .. and so is every argument that is a number.
+  void set_all_moving(bool all) { all_move_ = all; }
   // For the tracer: a copy of a number that is no other object, and that torch's ShapeEnv knows by a symbol.
   Ref<> follow_symbol(PyObject* number, PyObject* symbol);
   // The symbol of a number, borrowed; null if it has none.
@@ -215,6 +217,8 @@ class Recorder : public interp::Observer {
   PyObject* find_symbol(PyObject* value);
   // The symbol, or the number itself, on whose value the trace relies from now on.
   Ref<> symbol_or_value(PyObject* value);
+  // Numbers that are read out of a tensor are the graph's to compute.
+  bool reads_items(PyObject* tensor);
   // The value of a symbol is relied on.
   void settle(PyObject* symbol);
   // Torch gets it: numbers with symbols may be anything.
@@ -365,6 +369,7 @@ class Recorder : public interp::Observer {
   std::vector<bool> written_slots_;
   std::vector<bool> varying_;
   const std::set<std::string>* moving_ = nullptr;
+  bool all_move_ = false;
   bool leaves_what_it_reads_ = false;  // the instruction puts on the stack what it reads, and nothing else
   const std::unordered_set<const void*>* skipped_ = nullptr;
   Ref<PyCodeObject> asks_to_be_skipped_;

@@ -473,6 +473,11 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return;
     case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
     case Purity::Cache: return record_cache(all.data(), all.size());
+    case Purity::Item:
+      if (first != nullptr && reads_items(first)) {
+        return;
+      }
+      [[fallthrough]];
     case Purity::Real: return abort(AbortReason::MustRun, quote_call(callable, arguments, count));
     case Purity::State: return record_state_call(callable);
     case Purity::Scope: return;  // told when its frame begins

@@ -66,8 +66,8 @@ bool Recorder::is_moving(PyObject* value) const {
     return !found->second.is_item();
   }
   int slot = start_->slot_of_copy(value);
-  return slot >= 0 && moving_ != nullptr && !read_slots_[slot] &&
-         moving_->count("L['" + start_->name_of(slot) + "']") != 0;
+  return slot >= 0 && !read_slots_[slot] &&
+         (all_move_ || (moving_ != nullptr && moving_->count("L['" + start_->name_of(slot) + "']") != 0));
 }
 
 bool Recorder::is_type_enough(std::optional<Purity> purity, PyObject* value) const {

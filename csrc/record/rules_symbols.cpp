@@ -108,6 +108,13 @@ Ref<> Recorder::symbol_or_value(PyObject* value) {
   return share(value);
 }
 
+bool Recorder::reads_items(PyObject* tensor) {
+  interp::Unobserved native;
+  Ref<> answer = steal(PyObject_CallMethod(tracer_, "reads_items", "O", tensor));
+  PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
 void Recorder::settle(PyObject* symbol) {
   interp::Unobserved native;
   Ref<> settled = steal(PyObject_CallMethod(tracer_, "settle", "O", symbol));

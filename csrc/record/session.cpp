@@ -105,6 +105,11 @@ bool Session::run() {
   lent.mode->tracer = Py_NewRef(tracer_.get());
   lent.mode->quick = &quick;
   recorder_.set_tracer(tracer_.get());
+  Ref<> all = steal(PyObject_CallMethod(tracer_.get(), "has_moving_numbers", nullptr));
+  if (!all) {
+    return false;
+  }
+  recorder_.set_all_moving(all.get() == Py_True && !is_static_);
   Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
   if (!pushed) {
     return false;
