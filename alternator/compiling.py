@@ -170,12 +170,19 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     def start():
         tracer = begin()
         if tracer is not None and untraceable:
-            tracer.add_rules(untraceable)
+            try:
+                tracer.add_rules(untraceable)
+            except BaseException:
+                tracer.end(False)
+                raise
         return tracer
 
     def finish(tracer):
         global _graphs
-        module, examples, around = tracer.make_graph()
+        try:
+            module, examples, around = tracer.make_graph()
+        except Exception as error:  # ours
+            return error
         if module is None:
             _graphs += 1
             return around.wrap(give_nothing)
@@ -206,6 +213,13 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report):
     return captured
 
 
+# What a call of a module looks at. (Hooks of state_dict() stay apart: it goes through both modules.)
+CALL_HOOKS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks"),
+    *("_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook"),
+)
+
+
 @_capture.forward_calls
 class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
@@ -213,6 +227,8 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
     def __init__(self, module, backend, fullgraph):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
+        for name in CALL_HOOKS:
+            self.__dict__.pop(name, None)
         object.__setattr__(
             self, "_captured_call", capture(type(module).__call__.__get__(module), backend, fullgraph, report=report)
         )

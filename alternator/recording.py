@@ -401,8 +401,10 @@ class Tracer:
 
     def end(self, finished):
         """End the trace; if it is to become a graph, tell whether that changes tensors from outside."""
-        self.undo_states()
-        torch.compiler._is_compiling_flag = self.was_compiling
+        try:
+            self.undo_states()
+        finally:
+            torch.compiler._is_compiling_flag = self.was_compiling
         if not finished:
             return False
         names = _capture.take_names()

@@ -26,7 +26,7 @@ class Session {
   // The trace has to be made again, up to this instruction.
   std::optional<Recorder::Stop> again() const;
   // Whether torch was called at all.
-  bool has_operations() const;
+  bool has_operations() const { return has_operations_; }
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
@@ -52,7 +52,10 @@ class Session {
   static Session* current();
 
  private:
+  class ModeSwitch;
+
   std::optional<exits::ExitProgram> write_exit();
+  bool end_tracer(bool finished);
   bool holds_texts() const;
 
   Ref<> begin_;
@@ -65,6 +68,7 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  bool has_operations_ = false;
   bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;
