@@ -180,14 +180,21 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         if tracer is not None:
             tracer.dynamic = find_dynamics(dynamic)
         if tracer is not None and untraceable:
-            tracer.add_rules(untraceable)
+            try:
+                tracer.add_rules(untraceable)
+            except BaseException:
+                tracer.end(False)
+                raise
         return tracer
 
     def finish(tracer):
         global _graphs
         shapes = tracer.shapes
-        module, examples, around = tracer.make_graph()
-        if shapes is not None and not around.is_idle():
+        try:
+            module, examples, around = tracer.make_graph()
+        except Exception as error:  # ours
+            return error
+        if shapes is not None and (shapes.failure is not None or not around.is_idle()):
             return False
         if module is None:
             _graphs += 1
@@ -227,6 +234,13 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     return captured
 
 
+# What a call of a module looks at. (Hooks of state_dict() stay apart: it goes through both modules.)
+CALL_HOOKS = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks"),
+    *("_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook"),
+)
+
+
 @_capture.forward_calls
 class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
@@ -234,6 +248,8 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
     def __init__(self, module, backend, fullgraph, dynamic=None):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
+        for name in CALL_HOOKS:
+            self.__dict__.pop(name, None)
         object.__setattr__(
             self,
             "_captured_call",

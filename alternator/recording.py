@@ -553,8 +553,10 @@ class Tracer:
 
         None if it changes tensors from outside whose version counters do not tell.
         """
-        self.undo_states()
-        torch.compiler._is_compiling_flag = self.was_compiling
+        try:
+            self.undo_states()
+        finally:
+            torch.compiler._is_compiling_flag = self.was_compiling
         if not finished:
             return []
         if self.sets_generator:
@@ -563,7 +565,7 @@ class Tracer:
         if names is not None:
             self.name_nodes(names)
         if self.shapes is not None:
-            self.shapes.list_arguments(self.inputs)
+            self.shapes.lay_out(self.inputs)
         self.writer.find_origins()
         changed = [fake for fake, version in self.versions if version is None or fake._version != version]
         written = [self.known.get(id(fake)) for fake in changed]

@@ -146,6 +146,7 @@ class Shapes:
         self.outputs = {}  # id of a SymInt -> what it is among the tracer's outputs
         self.site = None  # where numbers are computed that no call has needed
         self.has_unknown = False  # numbers that the graph computes from data
+        self.failure = None  # why the graph cannot be made
         self.bindings = None  # where the last call gave numbers that it computed
         self.measures = False  # the program has called len(), and its result has a symbol
         self.calls = 0  # nodes that compute numbers
@@ -476,6 +477,12 @@ class Shapes:
         self.calls += 1
         return node
 
+    def lay_out(self, inputs):
+        try:
+            self.list_arguments(inputs)
+        except GivenUp as error:
+            self.failure = error
+
     def list_arguments(self, inputs):
         """Lay out the graph's placeholders: a tensor's symbols in front of it. Called while the trace lasts."""
         placeholders, arguments, examples = [], [], []
@@ -524,6 +531,8 @@ class Shapes:
 
     def conclude(self):
         """Say what has to hold, and what the graph is called with."""
+        if self.failure is not None:
+            raise self.failure
         sources = [InputSource(self.names[node]) for _, node, _ in self.contexts]
         fakes = [fake for fake, _, _ in self.contexts]
         contexts = [context for _, _, context in self.contexts]

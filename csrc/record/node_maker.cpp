@@ -115,7 +115,9 @@ int initialise(PyObject* self, PyObject* args, PyObject*) {
     return -1;
   }
   Ref<> space = steal(PyObject_GetAttrString(graph, "_graph_namespace"));
-  auto part = [&](const char* name) { return space ? PyObject_GetAttrString(space.get(), name) : nullptr; };
+  auto part = [&](const char* name) {
+    return space && !PyErr_Occurred() ? PyObject_GetAttrString(space.get(), name) : nullptr;
+  };
   Py_XSETREF(maker->graph, Py_NewRef(graph));
   Py_XSETREF(maker->find_candidate, Py_NewRef(find_candidate));
   Py_XSETREF(maker->is_plain, Py_NewRef(is_plain));
@@ -123,7 +125,7 @@ int initialise(PyObject* self, PyObject* args, PyObject*) {
   Py_XSETREF(maker->used, part("_used_names"));
   Py_XSETREF(maker->counts, part("_base_count"));
   Py_XSETREF(maker->names, part("_obj_to_name"));
-  Py_XSETREF(maker->named, PySet_New(nullptr));
+  Py_XSETREF(maker->named, maker->names != nullptr ? PySet_New(nullptr) : nullptr);
   if (maker->named == nullptr || maker->create_name == nullptr || maker->used == nullptr || maker->counts == nullptr ||
       maker->names == nullptr) {
     return -1;

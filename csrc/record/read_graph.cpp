@@ -16,7 +16,9 @@ using source::Sort;
 namespace {
 
 std::string text_of(PyObject* object) {
-  Ref<> text = steal(PyUnicode_Check(object) ? Py_NewRef(object) : PyObject_Repr(object));
+  // Null: there was no memory for the name of a slot, and a name is all that it is.
+  bool is_text = object == nullptr || PyUnicode_Check(object);
+  Ref<> text = steal(is_text ? Py_XNewRef(object) : PyObject_Repr(object));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
   return utf8 ? utf8 : "?";

@@ -14,6 +14,7 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 PyTypeObject* mode_type = nullptr;
+PyObject* end_name = nullptr;  // made beforehand: a trace ends where there is no memory any more, too
 
 struct Mode {
   PyObject_HEAD PyObject* tracer;
@@ -73,51 +74,72 @@ Ref<> torch_c_function(const char* name) {
 
 bool add_mode_type(PyObject* module) {
   mode_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&mode_spec));
-  return mode_type != nullptr && PyModule_AddObjectRef(module, "Mode", reinterpret_cast<PyObject*>(mode_type)) == 0;
+  end_name = PyUnicode_InternFromString("end");
+  return mode_type != nullptr && end_name != nullptr &&
+         PyModule_AddObjectRef(module, "Mode", reinterpret_cast<PyObject*>(mode_type)) == 0;
 }
 
 Session* Session::current() { return current_session; }
+
+// The tracer's mode on torch's stack: on while the program's instructions run.
+class Session::ModeSwitch {
+ public:
+  explicit ModeSwitch(Recorder* recorder)
+      : recorder_(recorder),
+        push_(torch_c_function("_push_on_torch_function_stack")),
+        pop_(push_ ? torch_c_function("_pop_torch_function_stack") : nullptr),
+        mode_(pop_ ? steal(mode_type->tp_alloc(mode_type, 0)) : nullptr) {}
+  ~ModeSwitch() {
+    if (mode_) {
+      mode()->quick = nullptr;
+    }
+  }
+  ModeSwitch(const ModeSwitch&) = delete;
+  ModeSwitch& operator=(const ModeSwitch&) = delete;
+
+  bool is_ready() const { return static_cast<bool>(mode_); }
+  bool begin(PyObject* tracer, QuickCalls* quick) {
+    mode()->tracer = Py_NewRef(tracer);
+    mode()->quick = quick;
+    recorder_->set_mode_switch([this](bool on) {
+      [[maybe_unused]] bool done = turn(on);
+      ALTERNATOR_CHECK(done, "the tracer's mode can be taken off the stack and put back");
+    });
+    return turn(true);
+  }
+  bool turn(bool on) {
+    return static_cast<bool>(
+        steal(on ? PyObject_CallOneArg(push_.get(), mode_.get()) : PyObject_CallNoArgs(pop_.get())));
+  }
+
+ private:
+  Mode* mode() { return reinterpret_cast<Mode*>(mode_.get()); }
+
+  Recorder* recorder_;
+  Ref<> push_;
+  Ref<> pop_;
+  Ref<> mode_;
+};
 
 bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
   const uint64_t foreign = tensor::count_foreign();
   const uint64_t draws = tensor::count_draws();
   const uint64_t torn = tensor::count_torn_writes();
-  tracer_ = steal(PyObject_CallNoArgs(begin_.get()));
+  ModeSwitch modes(&recorder_);
+  tracer_ = modes.is_ready() ? steal(PyObject_CallNoArgs(begin_.get())) : nullptr;
   if (!tracer_ || tracer_.get() == Py_None) {
     return false;
   }
-  if (py::is_traced(py::current_thread())) {  // a listener has switched a profiler on, which is to see the program run
-    Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", Py_False));
-    return false;
-  }
-  Ref<> push = torch_c_function("_push_on_torch_function_stack");
-  Ref<> pop = torch_c_function("_pop_torch_function_stack");
-  Ref<> mode = steal(mode_type->tp_alloc(mode_type, 0));
-  if (!push || !pop || !mode) {
-    return false;
-  }
   QuickCalls quick(tracer_.get(), &recorder_);
-  struct Lent {
-    Mode* mode;
-    ~Lent() { mode->quick = nullptr; }
-  } lent{reinterpret_cast<Mode*>(mode.get())};
-  lent.mode->tracer = Py_NewRef(tracer_.get());
-  lent.mode->quick = &quick;
   recorder_.set_tracer(tracer_.get());
   Ref<> all = steal(PyObject_CallMethod(tracer_.get(), "has_moving_numbers", nullptr));
-  if (!all) {
-    return false;
-  }
   recorder_.set_all_moving(all.get() == Py_True && !is_static_);
-  Ref<> pushed = steal(PyObject_CallOneArg(push.get(), mode.get()));
-  if (!pushed) {
+  // A listener may have switched a profiler on, which is to see the program run.
+  if (py::is_traced(py::current_thread()) || !all || !modes.begin(tracer_.get(), &quick)) {
+    end_tracer(false);
     return false;
   }
-  recorder_.set_mode_switch([&](bool on) {
-    Ref<> done = steal(on ? PyObject_CallOneArg(push.get(), mode.get()) : PyObject_CallNoArgs(pop.get()));
-    ALTERNATOR_CHECK(done, "the tracer's mode can be taken off the stack and put back");
-  });
   Session* outer = std::exchange(current_session, this);
   {
     Phased tracing(Phase::Trace);
@@ -135,20 +157,10 @@ bool Session::run() {
     interp::Interpreting discarding(&recorder_);
     recorder_.empty_generators();
   }
-  Ref<> popped = steal(PyObject_CallNoArgs(pop.get()));
-  // Calls that are put off behind the graph are made once.
-  Ref<> deferring = steal(PyObject_CallMethod(tracer_.get(), "is_deferring", nullptr));
-  // end(whether there will be a graph) -> the inputs that the graph writes to; None: it changes what does not tell
-  Ref<> ended = steal(PyObject_CallMethod(tracer_.get(), "end", "O", exit_ ? Py_True : Py_False));
-  for (Py_ssize_t i = 0; ended && PyList_Check(ended.get()) && i < PyList_GET_SIZE(ended.get()); ++i) {
-    written_.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(ended.get(), i))));
-  }
-  if (ended.get() == Py_None || !written_.empty()) {
-    storages_ = tensor::group_by_storage(input_tensors_);
-  }
+  bool popped = modes.turn(false);
+  bool ended = end_tracer(exit_.has_value());
   draws_ = tensor::count_draws() != draws;
-  repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False && tensor::count_foreign() == foreign &&
-                (!draws_ || tensor::RandomState::is_only()) &&
+  repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only()) &&
                 (written_.empty() || tensor::count_torn_writes() == torn);
   current_session = outer;
   if (popped && ended && interruption_) {
@@ -156,6 +168,37 @@ bool Session::run() {
     return false;
   }
   return popped && ended;
+}
+
+// Everything that is asked of the tracer is asked here, where no signal's exception can come in between.
+bool Session::end_tracer(bool finished) {
+  auto ask = [&](const char* question) -> Ref<> {
+    return steal(PyObject_CallMethod(tracer_.get(), question, nullptr));
+  };
+  Ref<> operations, deferring;
+  if (finished) {
+    operations = ask("has_operations");
+    deferring = operations ? ask("is_deferring") : nullptr;
+    finished = operations && deferring;
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  // end(whether there will be a graph) -> the inputs that the graph writes to; None: it changes what does not tell
+  Ref<> ended = steal(PyObject_CallMethodOneArg(tracer_.get(), end_name, finished ? Py_True : Py_False));
+  if (type != nullptr) {
+    PyErr_Restore(type, value, traceback);
+    return false;
+  }
+  for (Py_ssize_t i = 0; ended && PyList_Check(ended.get()) && i < PyList_GET_SIZE(ended.get()); ++i) {
+    written_.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(ended.get(), i))));
+  }
+  if (ended.get() == Py_None || !written_.empty()) {
+    storages_ = tensor::group_by_storage(input_tensors_);
+  }
+  has_operations_ = operations.get() == Py_True;
+  // Calls that are put off behind the graph are made once.
+  repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False;
+  return static_cast<bool>(ended);
 }
 
 void Session::end_by_exception() {
@@ -241,12 +284,6 @@ bool Session::holds_texts() const {
 std::optional<Recorder::Stop> Session::again() const {
   bool again = recorder_.aborted() && recorder_.stopped() == nullptr && recorder_.number() > 0;
   return again ? std::optional(recorder_.stop_again()) : std::nullopt;
-}
-
-bool Session::has_operations() const {
-  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "has_operations", nullptr));
-  PyErr_Clear();
-  return !answer || answer.get() == Py_True;
 }
 
 Ref<> Session::finish(PyObject* finish) {

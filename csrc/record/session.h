@@ -30,7 +30,7 @@ class Session {
   // The trace has to be made again, up to this instruction.
   std::optional<Recorder::Stop> again() const;
   // Whether torch was called at all.
-  bool has_operations() const;
+  bool has_operations() const { return has_operations_; }
   const std::optional<Abort>& aborted() const { return abort_ ? abort_ : recorder_.aborted(); }
   // Dimensions of tensors, by name, that had other sizes in earlier calls.
   void set_moving_sizes(const std::map<std::string, std::set<int>>* sizes) { moving_sizes_ = sizes; }
@@ -73,7 +73,10 @@ class Session {
   static Session* current();
 
  private:
+  class ModeSwitch;
+
   std::optional<exits::ExitProgram> write_exit();
+  bool end_tracer(bool finished);
   bool holds_texts() const;
 
   Ref<> begin_;
@@ -89,6 +92,7 @@ class Session {
   const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
   bool is_static_ = false;
   std::vector<int> written_;  // numbers of inputs
+  bool has_operations_ = false;
   bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;

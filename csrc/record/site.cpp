@@ -157,6 +157,9 @@ int Recorder::current_site() {
 Ref<> Recorder::list_sites() const {
   Ref<> list = steal(PyList_New(0));
   for (const Ref<>& site : sites_) {
+    if (!site) {
+      PyErr_NoMemory();
+    }
     if (!list || !site || PyList_Append(list.get(), site.get()) < 0) {
       return nullptr;
     }

@@ -406,12 +406,16 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
         PyObject_CallFunction(frontend_.admit.get(), "nis", point.regions.size(), point.captures, last_miss_.c_str()));
     if (admitted.get() != Py_True) {
       point.conduct = admitted ? Conduct::Native : point.conduct;
+      forgive_shortage();
       return nullptr;
     }
   }
   ++point.captures;
   mention_start(state);
   std::shared_ptr<Region> region = try_capture(point, state);
+  if (region == nullptr) {
+    forgive_shortage();
+  }
   bool listened = interest != Interest::None;
   mention_end(point, region != nullptr);
   if (region != nullptr && listened) {
@@ -427,6 +431,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
 std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackState& state) {
   Phased capturing(Phase::Other);
   std::vector<PyObject*> slots = record::flatten(state);
+  const std::shared_ptr<Region> newest = point.regions.empty() ? nullptr : point.regions.back();
   // A backend that is used for the first time may import and patch things that the trace read: then again.
   for (int attempt = 0; attempt < 4; ++attempt) {
     std::shared_ptr<Region> region = trace(point, state);
@@ -438,6 +443,11 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
     if (failed >= 0) {
       last_miss_ = explain(*region, failed, slots.data());
     } else if (fits_relations(*region)) {
+      // Another thread may have been quicker. One region is enough, also for the limit.
+      bool alone = point.regions.empty() || point.regions.back() == newest;
+      if (std::shared_ptr<Region> other = alone ? nullptr : find(point, slots.data())) {
+        return other;
+      }
       point.regions.push_back(region);
       regions_without_graph += !region->graph;
       return region;
@@ -577,6 +587,10 @@ std::shared_ptr<Region> Captured::finish_trace(Point& point, record::Session& se
     if (region->graph.get() == Py_False) {  // what torch assumed of its sizes cannot be checked here
       point.is_static = true;
       *again = true;
+      return nullptr;
+    }
+    if (region->graph && PyExceptionInstance_Check(region->graph.get())) {
+      forgive_failure(point, region->graph.get());
       return nullptr;
     }
     if (region->graph && !session.read_symbols(&region->arguments, &region->conditions)) {

@@ -163,6 +163,11 @@ class Captured {
   // `again`: a trace with the same start would give another graph now.
   std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region,
                                        bool* again);
+  // Clears the exception that is set if it says that memory or stack ran out while something of ours was running; a
+  // backend's exceptions look otherwise (compiling.py). The program runs for real, and is captured another time.
+  void forgive_shortage();
+  // Something of ours failed: the program runs for real, now and later, and the user is told.
+  void forgive_failure(Point& point, PyObject* error);
   // To the frontend. False with an exception set.
   bool tell(const char* kind, Ref<> what);
   bool tell(const char* kind, const Abort& abort);

@@ -1,6 +1,7 @@
 // What a captured function tells of itself (alternator/events.py): breaks, and to those who listen the beginning and the end
 // of captures, guards with the lines that needed them, exits, the instructions that run for real.
 #include "py/opcode.h"
+#include "py/pending.h"
 #include "record/session.h"
 #include "region/region.h"
 
@@ -104,8 +105,10 @@ bool Captured::tell(const char* kind, Ref<> what) {
 
 bool Captured::tell(const char* kind, const Abort& abort) { return tell(kind, pack_abort(abort)); }
 
-// What is only told, and asks for nothing: no failure of a listener, nor of ours, changes what is captured.
+// What is only told, and asks for nothing: no failure of a listener, nor of ours, changes what is captured; and
+// no signal's exception is lost in it.
 void Captured::mention(const char* kind, Ref<> what) {
+  py::Undisturbed undisturbed(py::current_thread());
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (!tell(kind, what ? std::move(what) : share(Py_None))) {

@@ -1,53 +1,44 @@
-"""Small models of the usual kinds, for tests that run them often."""
+"""The seven models of the package transformers, in small, with random weights."""
 
 import warnings
 
 import pytest
 import torch
 
-
-def make_transformers():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("transformers")
-
-
-def size(layers):
-    return {"hidden_size": 32, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 64}
-
-
-def make_bert(t, layers):
-    return t.BertModel(t.BertConfig(vocab_size=100, **size(layers))), (make_ids(),), {}
-
-
-def make_gpt2(t, layers):
-    config = t.GPT2Config(vocab_size=100, n_embd=32, n_layer=layers, n_head=4, bos_token_id=1, eos_token_id=1)
-    return t.GPT2Model(config), (make_ids(),), {"use_cache": False}
-
-
-def make_llama(t, layers):
-    return t.LlamaModel(t.LlamaConfig(vocab_size=100, **size(layers))), (make_ids(),), {"use_cache": False}
-
-
-def make_vit(t, layers):
-    config = t.ViTConfig(image_size=16, patch_size=8, **size(layers))
-    return t.ViTModel(config), (torch.randn(2, 3, 16, 16),), {}
-
-
-def make_resnet(t, layers):
-    config = t.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic")
-    return t.ResNetModel(config), (torch.randn(2, 3, 16, 16),), {}
-
-
-def make_ids():
-    return torch.randint(0, 100, (2, 8))
-
-
-MODELS = {"bert": make_bert, "gpt2": make_gpt2, "llama": make_llama, "vit": make_vit, "resnet": make_resnet}
+WIDTH = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
+WORDS = {"vocab_size": 100}
+ATTENTION = {"attention_dropout": 0.1}
+# name: (class, configuration, what to pass)
+MODELS = {
+    "bert": ("Bert", {**WORDS, **WIDTH}, ("input_ids",)),
+    "gpt2": ("GPT2", {**WORDS, "n_embd": 32, "n_head": 4, "bos_token_id": 1, "eos_token_id": 1}, ("input_ids",)),
+    "llama": ("Llama", {**WORDS, **WIDTH, **ATTENTION}, ("input_ids",)),
+    "t5": (
+        *("T5", {**WORDS, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_heads": 4}),
+        ("input_ids", "decoder_input_ids"),
+    ),
+    "vit": ("ViT", {"image_size": 32, "patch_size": 8, "hidden_dropout_prob": 0.1, **WIDTH}, ("pixel_values",)),
+    "resnet": ("ResNet", {"embedding_size": 8}, ("pixel_values",)),
+    "mixtral": (
+        *("Mixtral", {**WORDS, "num_key_value_heads": 2, "num_local_experts": 4, **WIDTH, **ATTENTION}),
+        ("input_ids",),
+    ),
+}
 
 
 def make_model(name, layers=1):
-    """Return a model that is not training, arguments and keyword arguments."""
+    """Make a small model with random weights, and inputs for it, by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        transformers = pytest.importorskip("transformers")
+    family, options, inputs = MODELS[name]
+    size = {"gpt2": {"n_layer": layers}, "t5": {"num_layers": layers}}.get(name, {"num_hidden_layers": layers})
+    if name == "resnet":
+        size = {"hidden_sizes": [8, 16], "depths": [(layers + 1) // 2] * 2}
     torch.manual_seed(0)
-    model, args, kwargs = MODELS[name](make_transformers(), layers)
-    return model.eval(), args, kwargs
+    model = getattr(transformers, f"{family}Model")(getattr(transformers, f"{family}Config")(**options, **size))
+    ids = torch.randint(0, 100, (2, 16))
+    values = {name: torch.randn(2, 3, 32, 32) if name == "pixel_values" else ids for name in inputs}
+    if name in ("gpt2", "llama", "t5", "mixtral"):
+        values["use_cache"] = False
+    return model, values

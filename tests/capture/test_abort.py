@@ -153,11 +153,12 @@ def test_the_depth_of_recursion_is_counted_right():
 @pytest.mark.parametrize("places", [6, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_models_given_up(name, places):
-    model, args, kwargs = make_model(name)
-    module = {"model": model, "args": args}
+    model, inputs = make_model(name)
+    model.eval()
+    module = {"model": model, "inputs": inputs}
     seen = []
     with torch.no_grad():
-        expected = model(*args, **kwargs)
+        expected = model(**inputs)
 
         def attempt(at):
             compiled = alternator.compile(model, backend="eager")
@@ -167,7 +168,7 @@ def test_models_given_up(name, places):
                 begins=lambda: before.append(Picture(module)),
                 rolled_back=lambda: seen.append(changes(before[-1], Picture(module))),
             ) as fault:
-                found = compiled(*args, **kwargs)
+                found = compiled(**inputs)
             assert differences(Picture({"result": expected}), Picture({"result": found})) == [], at
             return fault
 

@@ -9,6 +9,7 @@ import torch
 import alternator
 from alternator.compiling import find_backend
 from capture.agreement import capture_with_torchdynamo, same
+from capture.models import MODELS, make_model
 
 pytestmark = [pytest.mark.capture, pytest.mark.no_asan]  # large models: hours
 
@@ -78,45 +79,55 @@ def test_a_compiled_module_is_the_module():
     assert not hasattr(model, "extra")
 
 
-# ---- Models of the package transformers ------------------------------------------------------------------------
-
-WIDTH = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
-WORDS = {"vocab_size": 100}
-ATTENTION = {"attention_dropout": 0.1}
-# name: (class, configuration, what to pass)
-MODELS = {
-    "bert": ("Bert", {**WORDS, **WIDTH}, ("input_ids",)),
-    "gpt2": ("GPT2", {**WORDS, "n_embd": 32, "n_head": 4, "bos_token_id": 1, "eos_token_id": 1}, ("input_ids",)),
-    "llama": ("Llama", {**WORDS, **WIDTH, **ATTENTION}, ("input_ids",)),
-    "t5": (
-        *("T5", {**WORDS, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_heads": 4}),
-        ("input_ids", "decoder_input_ids"),
-    ),
-    "vit": ("ViT", {"image_size": 32, "patch_size": 8, "hidden_dropout_prob": 0.1, **WIDTH}, ("pixel_values",)),
-    "resnet": ("ResNet", {"embedding_size": 8}, ("pixel_values",)),
-    "mixtral": (
-        *("Mixtral", {**WORDS, "num_key_value_heads": 2, "num_local_experts": 4, **WIDTH, **ATTENTION}),
-        ("input_ids",),
-    ),
-}
-
-
-def make_model(name, layers):
-    """Make a small model with random weights, and inputs for it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        transformers = pytest.importorskip("transformers")
-    family, options, inputs = MODELS[name]
-    size = {"gpt2": {"n_layer": layers}, "t5": {"num_layers": layers}}.get(name, {"num_hidden_layers": layers})
-    if name == "resnet":
-        size = {"hidden_sizes": [8, 16], "depths": [layers // 2, layers // 2]}
+@torch._dynamo.config.patch(recompile_limit=50)
+def test_what_happens_to_a_module_after_it_was_compiled():
+    """Each change, made to the module or to the compiled one, has its effect, and so has taking it back."""
     torch.manual_seed(0)
-    model = getattr(transformers, f"{family}Model")(getattr(transformers, f"{family}Config")(**options, **size))
-    ids = torch.randint(0, 100, (2, 16))
-    values = {name: torch.randn(2, 3, 32, 32) if name == "pixel_values" else ids for name in inputs}
-    if name in ("gpt2", "llama", "t5", "mixtral"):
-        values["use_cache"] = False
-    return model, values
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2))
+    compiled = alternator.compile(model, backend="eager")
+    x, log = torch.randn(3, 4), []
+
+    def check():
+        results = []
+        for call in (model, compiled, compiled):
+            torch.manual_seed(1)
+            results.append((call(x), log[:]))
+            log.clear()
+        assert same(results[1:], results[:1] * 2)
+        return results[0]
+
+    def hook(module, args, output=None):
+        log.append(type(module).__name__)
+        return (args[0] + 1,) if output is None else output * 3
+
+    plain = check()
+    for owner in (model, compiled, model[0], model[2]):
+        for register in (owner.register_forward_hook, owner.register_forward_pre_hook):
+            handle = register(hook)
+            assert not same(check(), plain)
+            handle.remove()
+            assert same(check(), plain)
+    model.forward = lambda x: x * 2
+    assert torch.equal(check()[0], x * 2)
+    del model.forward
+    model[0].forward = lambda x: x * 2
+    assert not same(check(), plain)
+    del model[0].forward
+    assert same(check(), plain)
+    compiled.eval()
+    assert not same(check(), plain)
+    compiled.train()
+    state = {name: value.clone() for name, value in compiled.state_dict().items()}
+    compiled.load_state_dict({name: value + 1 for name, value in state.items()})
+    assert not same(check(), plain)
+    compiled.load_state_dict(state)
+    model[1] = torch.nn.Identity()
+    assert not same(check(), plain)
+    model[1] = torch.nn.Dropout(0.5)
+    assert same(check(), plain)
+
+
+# ---- Models of the package transformers ------------------------------------------------------------------------
 
 
 class Answered:

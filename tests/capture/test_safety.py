@@ -122,6 +122,47 @@ def test_threads_share_a_compiled_function():
     assert wrong == []
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_threads_compile_at_the_same_time(broken):
+    """Every thread is in the backend before any of them has its graph, and other code runs in between."""
+    here = threading.Barrier(4, timeout=60)
+    found, graphs = {}, []
+
+    def backend(module, examples):
+        graphs.append(module)
+        if len(graphs) <= 4:
+            here.wait()
+        return module.forward
+
+    def program(x, box):
+        box.n += 1
+        if broken:
+            print(end="")
+        box.items[len(box.items)] = x + box.n
+        return x * 2
+
+    compiled = alternator.compile(program, backend=backend)
+    boxes = [Box() for _ in range(4)]
+    single, box = alternator.compile(program, backend="eager"), Box()
+    for _ in range(3):
+        single(X, box)
+
+    def work(number):
+        found[number] = [compiled(X + number, boxes[number]) for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not here.broken
+    assert len(compiled.regions()) <= len(single.regions()) + 2  # each thread may find its own numbers
+    for number, box in enumerate(boxes):
+        eager = Box()
+        assert same(found[number], [program(X + number, eager) for _ in range(3)])
+        assert same(vars(box), vars(eager))
+
+
 def test_the_backend_may_fail():
     def backend(module, examples):
         raise ZeroDivisionError("in the backend")
