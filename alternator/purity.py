@@ -166,6 +166,7 @@ def make_rows() -> dict[str, list]:
             *methods(BaseException, "with_traceback", "__init__"),
         ],
         "cache": [_capture.cache_parts, _capture.cached_result, _capture.find_cached, _capture.keep_cached],
+        "handled": [sys.exc_info, sys.exception],
         "iterator": [iter, *(cls.__iter__ for cls in (*ITERATORS, *VIEWS, set, frozenset, collections.deque))],
         "advance": [next, *(cls.__next__ for cls in ITERATORS if cls is not types.GeneratorType)],
         "torch": list(find_torch_functions()),

@@ -195,6 +195,7 @@ CALLS = [
     ("a.__len__()", nested),
     ("a.__contains__([2])", nested),
     ("list.__eq__(a, [[3, 1], [2], [2, 5]])", nested),
+    ("repr(collections.OrderedDict(a)), str(collections.OrderedDict(a))", lambda: {"p": [1], "q": 2}),
     ("a.__add__([[1]])", nested),
     ("a.__mul__(2), a.__rmul__(2), list(a.__reversed__())", nested),
     ("(a.__imul__(2), a.__delitem__(0), a)", nested),
