@@ -45,6 +45,8 @@ def prepare():
     module_call = torch.nn.Module._wrapped_call_impl.__code__
     tables = make_rows(), stand_ins.make_table(), find_real_modules()
     _capture.set_up(*tables, torch.Tensor, by_value, by_identity, module_call, *find_known_code())
+    parts = torch._disable_dynamo.__code__.co_consts
+    _capture.set_disabling_code(next(part for part in parts if getattr(part, "co_name", "") == "inner"))
     torch_stand_ins.allow_calls()
     torch_random.prepare()
     events.tell_interest()

@@ -196,6 +196,15 @@ ROWS = [
         ("time.*", "datetime.*"),
     ),
     Row(
+        "Profiler",
+        "MustRun",
+        "Unsupported context manager",
+        "`{name}` belongs to a profiler, which has to see the program run. (A span that is entered and left in a graph "
+        "is left out; this one was entered before.)",
+        ("Profile from outside of the compiled function.",),
+        ("torch.profiler.*", "torch.autograd.profiler.*"),
+    ),
+    Row(
         "Autograd",
         "MustRun",
         "Autograd runs inside the function: `{name}`",

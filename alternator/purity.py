@@ -30,7 +30,18 @@ def all_methods(cls):
     return found + [value for value in vars(cls).values() if isinstance(value, types.WrapperDescriptorType)]
 
 
+SET_METHODS = [
+    *("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset", "isdisjoint", "copy"),
+    *("__or__", "__and__", "__sub__", "__xor__", "__ror__", "__rand__", "__rsub__", "__rxor__"),
+]
 COMPARISONS = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
+
+
+ITERATORS = [
+    *(type(iter(each)) for each in ([], (), {}, set(), "", b"", range(0), collections.deque())),
+    *(type(reversed([])), reversed, enumerate, zip, map, filter, types.GeneratorType),
+]
+VIEWS = [type({}.keys()), type({}.values()), type({}.items())]
 
 
 def make_rows() -> dict[str, list]:
@@ -72,8 +83,9 @@ def make_rows() -> dict[str, list]:
             *(tuple, list, dict, enumerate, zip, map, filter, reversed),
             *methods(dict, "items", "keys", "values", "copy", "__iter__"),
             *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
-            *methods(list, "copy", "__iter__"),
-            *methods(tuple, "__iter__", "__new__", "__getnewargs__"),
+            *methods(list, "copy", "__iter__", "__reversed__", "__add__", "__mul__", "__rmul__"),
+            *methods(tuple, "__iter__", "__new__", "__getnewargs__", "__add__", "__mul__", "__rmul__"),
+            *methods(collections.deque, "copy", "__copy__", "__add__", "__mul__", "__rmul__"),
             *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
             *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile, itertools.dropwhile),
             *(itertools.filterfalse, itertools.combinations, itertools.permutations, itertools.pairwise),
@@ -89,10 +101,9 @@ def make_rows() -> dict[str, list]:
             ),
         ],
         "deep": [
-            *methods(
-                set, "__contains__", "union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"
-            ),
-            *methods(frozenset, "__contains__", "union", "intersection", "difference", "issubset", "issuperset"),
+            *(method for cls in (set, frozenset) for method in methods(cls, "__contains__", *SET_METHODS)),
+            *(method for cls in (dict, collections.OrderedDict) for method in methods(cls, "__or__", "__ror__")),
+            *(dict.__reversed__, collections.OrderedDict.__reversed__, collections.deque.__contains__),
             *methods(types.MappingProxyType, "items", "keys", "values", "get", "copy"),
             types.MappingProxyType,
             *(set, frozenset, _capture.look_into, hash),
@@ -130,7 +141,7 @@ def make_rows() -> dict[str, list]:
         "item": [torch.Tensor.item],
         "get_item": [
             *methods(dict, "get", "__getitem__", "__contains__"),
-            *methods(list, "__getitem__"),
+            *(cls.__getitem__ for cls in (list, tuple, collections.deque)),
             operator.getitem,
         ],
         "append": [
@@ -144,17 +155,20 @@ def make_rows() -> dict[str, list]:
         ],
         "update": [
             *methods(list, "insert", "pop", "remove", "clear", "sort", "reverse", "__init__", "__setitem__"),
+            *methods(list, "__delitem__", "__imul__"),
             *methods(dict, "update", "popitem", "clear", "__init__", "__ior__"),
             *methods(set, "add", "discard", "remove", "update", "clear", "pop", "__init__", "__ior__"),
             *methods(set, "difference_update", "intersection_update", "symmetric_difference_update"),
+            *methods(set, "__iand__", "__isub__", "__ixor__"),
             *methods(collections.deque, "appendleft", "pop", "popleft", "extendleft", "clear", "rotate", "__init__"),
             *methods(collections.deque, "insert", "remove", "reverse"),
             *methods(collections.OrderedDict, "__init__", "move_to_end", "update", "popitem", "clear"),
             *methods(BaseException, "with_traceback", "__init__"),
         ],
         "cache": [_capture.cache_parts, _capture.cached_result, _capture.find_cached, _capture.keep_cached],
-        "iterator": [iter],
-        "advance": [next],
+        "handled": [sys.exc_info, sys.exception],
+        "iterator": [iter, *(cls.__iter__ for cls in (*ITERATORS, *VIEWS, set, frozenset, collections.deque))],
+        "advance": [next, *(cls.__next__ for cls in ITERATORS if cls is not types.GeneratorType)],
         "torch": list(find_torch_functions()),
         "real": [
             *(torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),

@@ -123,7 +123,7 @@ def record_call(tracer, func, args, kwargs):
 
 
 def record_range(tracer, func, args, kwargs):
-    """Record `x.uniform_(from=0, to=1)`: no code can be written for a graph that has a keyword of Python's as a name."""
+    """Record `x.uniform_(from=0, to=1)`: a graph's code cannot have a keyword as a name."""
     if "from" in kwargs and len(args) == 1:
         rest = {name: value for name, value in kwargs.items() if name != "from"}
         args = (*args, kwargs["from"])

@@ -337,6 +337,12 @@ PyObject* read_setting(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// set_disabling_code(code): of the wrappers of torch._disable_dynamo (record/purity.h).
+PyObject* set_disabling_code(PyObject*, PyObject* code) {
+  record::set_disabling_code(code);
+  Py_RETURN_NONE;
+}
+
 // set_stance(native, variant): whether compiled functions are called natively from now on; which of their graphs they use.
 PyObject* set_stance(PyObject*, PyObject* args) {
   int native, variant;
@@ -530,6 +536,7 @@ PyMethodDef methods[] = {
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
     {"read_setting", read_setting, METH_VARARGS, nullptr},
     {"substitute_of", substitute_of, METH_O, nullptr},
+    {"set_disabling_code", set_disabling_code, METH_O, nullptr},
     {"set_stance", set_stance, METH_VARARGS, nullptr},
     {"set_interest", set_interest, METH_VARARGS, nullptr},
     {"purity_of", purity_of, METH_O, nullptr},

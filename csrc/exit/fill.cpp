@@ -62,7 +62,7 @@ bool ExitWriter::fill(PyObject* value, int index) {
   if (PyFunction_Check(value)) {
     return fill_function(value, index);
   }
-  if (source::is_tensor(value)) {
+  if (source::is_tensor(value) || PyTuple_Check(value) || PyFrozenSet_Check(value)) {
     return fill_attributes(value, index);
   }
   if (type == &PyGen_Type) {

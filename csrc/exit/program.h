@@ -29,7 +29,7 @@ enum class StepKind : uint8_t {
   // Made at once from earlier steps.
   Tuple,
   TypedTuple,  // a subclass of tuple: the value of step `index`
-  FrozenSet,
+  FrozenSet,   // likewise
   Slice,
   Arithmetic,  // of two numbers; `number` is the operand of BINARY_OP
   Method,      // function and self

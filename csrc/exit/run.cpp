@@ -97,7 +97,9 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
     }
     case StepKind::FrozenSet: {
       Ref<> items = make_tuple(step.parts);
-      return items ? steal(PyFrozenSet_New(items.get())) : nullptr;
+      Ref<> arguments = items ? steal(PyTuple_Pack(1, items.get())) : nullptr;
+      auto* type = reinterpret_cast<PyTypeObject*>(at(step.index));
+      return arguments ? steal(PyFrozenSet_Type.tp_new(type, arguments.get(), nullptr)) : nullptr;
     }
     case StepKind::Slice: return steal(PySlice_New(part(step, 0), part(step, 1), part(step, 2)));
     case StepKind::Arithmetic: return steal(py::kBinaryOperators[step.number](part(step, 0), part(step, 1)));

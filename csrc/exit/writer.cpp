@@ -246,16 +246,18 @@ int ExitWriter::add_fresh(PyObject* value) {
   if (PyTraceBack_Check(value)) {
     return add_traceback(value);
   }
-  if (type == &PyFrozenSet_Type) {
-    return add_items(value, Step{StepKind::FrozenSet});
+  if (PyFrozenSet_Check(value)) {
+    Step step{StepKind::FrozenSet};
+    step.index = add(as_object(type));
+    return add_with_attributes(value, add_items(value, std::move(step)));
   }
   if (py::is_rebuilt_by_reduce(type)) {
     return add_reduced(value);
   }
-  if (PyTuple_Check(value) && type->tp_new != nullptr && type->tp_dictoffset == 0) {
+  if (PyTuple_Check(value) && type->tp_new != nullptr) {
     Step step{StepKind::TypedTuple};
     step.index = add(as_object(type));
-    return add_items(value, std::move(step));
+    return add_with_attributes(value, add_items(value, std::move(step)));
   }
   return add_instance(value);
 }
@@ -315,6 +317,13 @@ int ExitWriter::add_items(PyObject* value, Step step) {
     }
   }
   return emit(value, std::move(step));
+}
+
+int ExitWriter::add_with_attributes(PyObject* value, int index) {
+  if (index >= 0 && Py_TYPE(value)->tp_dictoffset != 0) {
+    unfilled_.emplace_back(value, index);
+  }
+  return index;
 }
 
 int ExitWriter::add_empty(PyObject* value, StepKind kind, PyObject* object) {

@@ -60,6 +60,7 @@ class ExitWriter {
   bool add_globals(Step* step, PyObject* globals);
   int add_parts(PyObject* value, StepKind kind, std::initializer_list<PyObject*> parts, PyObject* object = nullptr);
   int add_items(PyObject* value, Step step);
+  int add_with_attributes(PyObject* value, int index);  // what the instance of a subclass holds besides
   int add_empty(PyObject* value, StepKind kind, PyObject* object = nullptr);
   int add_for_good(PyObject* value);
   int add_builtin_method(PyObject* value);

@@ -89,6 +89,12 @@ bool is_of_real_module(PyObject* function) {
 
 namespace {
 
+PyObject* disabling_code = nullptr;
+
+bool has_disabling_code(PyObject* function) {
+  return disabling_code != nullptr && PyFunction_GET_CODE(function) == disabling_code;
+}
+
 PyObject* attribute_of_function(PyObject* function, PyObject* name) {
   PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
   return attributes != nullptr ? PyDict_GetItemWithError(attributes, name) : nullptr;
@@ -98,13 +104,15 @@ PyObject* attribute_of_function(PyObject* function, PyObject* name) {
 
 bool is_disabled(PyObject* function) {
   static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
-  return attribute_of_function(function, name) == Py_True;
+  return attribute_of_function(function, name) == Py_True || has_disabling_code(function);
 }
 
 bool is_disabled_with_callees(PyObject* function) {
   static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable_recursive");
-  return is_disabled(function) && attribute_of_function(function, name) == Py_True;
+  return has_disabling_code(function) || (is_disabled(function) && attribute_of_function(function, name) == Py_True);
 }
+
+void set_disabling_code(PyObject* code) { disabling_code = Py_NewRef(code); }
 
 bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMethodWrapper_Type; }
 

@@ -26,6 +26,8 @@ bool is_of_real_module(PyObject* function);
 // A Python function that torch.compiler.disable marked; and whether what it calls is disabled as well.
 bool is_disabled(PyObject* function);
 bool is_disabled_with_callees(PyObject* function);
+// The code of the wrappers that torch puts around functions of its own instead: the mark is made by the first call.
+void set_disabling_code(PyObject* code);
 
 // A slot of a type, bound to an object: object().__str__.
 bool is_method_wrapper(PyObject* callable);

@@ -3,6 +3,7 @@
 
 #include "interp/hook.h"
 #include "py/body.h"
+#include "py/generator.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
 #include "record/recorder.h"
@@ -107,7 +108,8 @@ bool only_moves_argument(PyObject* callable, PyObject* const* arguments, Py_ssiz
   if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     return PyLong_CheckExact(given);
   }
-  bool sequence = PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
+  bool sequence =
+      PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
   return sequence && (callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
                       callable == reinterpret_cast<PyObject*>(&PyTuple_Type));
 }
@@ -473,6 +475,14 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       return;
     case Purity::Advance: return first != nullptr ? record_next(first, depth_ == 1) : void();
     case Purity::Cache: return record_cache(all.data(), all.size());
+    case Purity::Handled: {
+      read_slot(start_->handled());
+      PyObject* handled = py::topmost_handled_exception(position_.ts);
+      // Of one from before, the traceback is not watched.
+      return handled != nullptr && graph_.is_outside(handled)
+                 ? abort(AbortReason::UnknownRead, "an exception that was there before")
+                 : void();
+    }
     case Purity::Item:
       if (first != nullptr && reads_items(first)) {
         return;

@@ -23,7 +23,11 @@ bool is_plain_key(PyObject* key) {
   if (sort == Sort::Primitive || sort == Sort::Pinned) {
     return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::is_nested_function(key);
   }
-  if (!PyTuple_CheckExact(key)) {
+  // torch.Size is a tuple like any other.
+  bool tuple = PyTuple_CheckExact(key) ||
+               (PyTuple_Check(key) && !is_heap_type(key) && Py_TYPE(key)->tp_hash == PyTuple_Type.tp_hash &&
+                Py_TYPE(key)->tp_richcompare == PyTuple_Type.tp_richcompare);
+  if (!tuple) {
     return py::is_cache_mark(key);
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
@@ -348,8 +352,8 @@ void Recorder::record_text(PyObject* object, int depth) {
   }
   auto is_plain = [&](PyTypeObject& known) { return type->tp_repr == known.tp_repr; };
   bool c_tuple = PyTuple_Check(object) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);  // torch.Size: shows its items
-  if (depth > 8 ||
-      !(is_plain(PyList_Type) || is_plain(PyTuple_Type) || is_plain(PyDict_Type) || is_plain(PySet_Type) || c_tuple)) {
+  if (depth > 8 || !(is_plain(PyList_Type) || is_plain(PyTuple_Type) || is_plain(PyDict_Type) || is_plain(PySet_Type) ||
+                     type == &PyODict_Type || c_tuple)) {
     return abort(AbortReason::UnknownRead, std::string("the text of ") + type->tp_name);  // may tell an address
   }
   record_contents(object);

@@ -1,10 +1,12 @@
 """Programs captured whole: eager and compiled agree in all that can be seen; or they run eagerly and say so."""
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
 import math
+import sys
 
 import pytest
 import torch
@@ -59,6 +61,62 @@ def classes_that_tell_of_dtypes(x, kind):
 @captured((X,), (Y,))
 def an_argument_with_the_name_of_a_keyword(x):
     return x.clone().uniform_(**{"from": 1, "to": 1}), x.clone().random_(**{"from": 3, "to": 4})
+
+
+class Labelled(tuple):
+    pass
+
+
+class Version(collections.namedtuple("Numbers", "major minor")):
+    def raised(self):
+        return self._replace(minor=self.minor + 1)
+
+
+class Tags(frozenset):
+    pass
+
+
+@captured((X,), (Y,))
+def instances_of_immutable_classes(x):
+    pair = Labelled((x + 1, 2))
+    pair.label, pair.itself = x * 2, pair
+    tags = Tags({1, 2})
+    tags.note = [x - 1]
+    version = Version(x, 3).raised()
+    return pair, pair.label, pair.itself is pair, tags, tags.note, version, vars(version)
+
+
+@captured((X,), (Y,))
+def the_exception_that_is_handled(x):
+    before = sys.exc_info()
+    try:
+        raise KeyError("a")
+    except KeyError as error:
+        inside = sys.exc_info()[1] is error, sys.exception() is error, sys.exc_info()[0]
+    return x + 1, before, inside, sys.exception()
+
+
+@captured((X,), (Y,))
+def a_stack_of_contexts(x):
+    log = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        stack.callback(log.append, 1)
+        y = x * 2
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(log.append, 2)
+            raise ValueError(y.shape)
+    except ValueError:
+        log.append(3)
+    return y, log
+
+
+@captured((X, {}), (X, {X.shape: Y}), (Y, {(4, 4): X}), (X[0], {X.shape: Y}), graphs=3)
+def items_by_shape(x, cache):
+    if x.shape not in cache:
+        cache[x.shape] = x + 1
+    return cache[x.shape] * 2
 
 
 @captured((X,), (Y,))
@@ -272,3 +330,16 @@ def test_default_arguments_and_keywords():
         assert torch.equal(compiled(X, *args, **kwargs), program(X, *args, **kwargs))
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         compiled()
+
+
+def test_an_exception_that_the_caller_handles():
+    def fn(x):
+        return x + 1, sys.exc_info()[1]
+
+    captured = Captured(fn)
+    for _ in range(2):
+        assert captured(X)[1] is None
+        try:
+            raise KeyError("mine")
+        except KeyError as error:
+            assert captured(X)[1] is error

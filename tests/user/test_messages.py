@@ -257,6 +257,17 @@ def backward(x):
     return y
 
 
+def profiles(x):
+    with torch.profiler.profile():  # HERE
+        return x + 1
+
+
+def clears_gradients(x):
+    y = (x * W).sum()
+    OPTIMIZER.zero_grad()  # HERE
+    return y
+
+
 def wrong_shapes(x):
     return x @ torch.ones(5, 5)  # HERE
 
@@ -265,6 +276,7 @@ LOCK = threading.Lock()
 KEY = pathlib.PurePath("key")
 ITERATOR = (number for number in [1.0] * 100)
 W = torch.ones(3, requires_grad=True)
+OPTIMIZER = torch.optim.SGD([W])
 SKIPPED = "Attempted to call function marked as skipped"
 # program -> (reason, what, words of why, words of a hint)
 SAID = {
@@ -303,6 +315,8 @@ SAID = {
     sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "no Python attributes", "beside"),
     change_of_autograd: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
     texts: ("TensorPrinted", "Tensor data is read", "shows its values", "Print it before"),
+    profiles: ("Profiler", "Unsupported context manager", "see the program run", "from outside"),
+    clears_gradients: ("DisabledCall", "Skip calling", "Optimizer.zero_grad", "Remove the"),
     backward: ("Autograd", "Autograd runs inside", "backward pass", "outside"),
 }
 
@@ -346,7 +360,7 @@ def test_breaks(fn, capsys, tmp_path, monkeypatch):
     number, text = find_line(function)
     assert (stop.place.file, stop.place.line, stop.place.function) == (__file__, number, function.__qualname__)
     said = messages.write(stop)
-    *_, underlined = re.finditer(r"    (.*)\n    ( *)(\^+)$", said, re.MULTILINE)
+    underlined = re.search(rf", line {number}, in .*\n    (.*)\n    ( *)(\^+)$", said, re.MULTILINE)
     assert underlined[1].startswith(text)
     expression = underlined[1][len(underlined[2]) : len(underlined[2]) + len(underlined[3])]
     assert expression
