@@ -278,7 +278,7 @@ class Tracer:
     def find_dimensions(self, tensor, name):
         """Find the dimensions whose sizes may be others next time; None in the ordinary case."""
         moving = _capture.moving_sizes(name)
-        if not moving and not self.dynamic.all and not has_marks(tensor) or _capture.is_static():
+        if (not moving and not self.dynamic.all and not has_marks(tensor)) or _capture.is_static():
             return None
         from alternator.shapes import Dimensions
 

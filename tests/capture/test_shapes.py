@@ -294,13 +294,17 @@ def test_the_graph_is_torchdynamos():
 
 @pytest.mark.parametrize("name", ["bert", "llama", "resnet"])
 def test_models(name):
-    model, args, kwargs = make_model(name)
+    model, inputs = make_model(name)
+    model.eval()
     compiled = alternator.compile(model, backend="eager")
     before = alternator.frames_translated()
     for count in (2, 3, 4, 5, 6):
-        given = [each[:1].repeat(count, *[1] * (each.dim() - 1)) for each in args]
+        given = {
+            key: each[:1].repeat(count, *[1] * (each.dim() - 1)) if isinstance(each, torch.Tensor) else each
+            for key, each in inputs.items()
+        }
         with torch.no_grad():
-            assert torch.equal(compiled(*given, **kwargs)[0], model(*given, **kwargs)[0])
+            assert torch.equal(compiled(**given)[0], model(**given)[0])
     assert alternator.frames_translated() - before == 2
 
 
@@ -343,7 +347,12 @@ def test_inputs_that_share_memory(backend):
 def test_strides_are_conditions():
     compiled = alternator.compile(lambda x: x.reshape(-1) if x.is_contiguous() else x + 1, backend="eager")
     for rows in (4, 5, 6, 7):
-        for x in (torch.randn(rows, 3), torch.randn(3, rows).t(), torch.randn(rows, 6)[:, ::2], torch.randn(rows + 1, 3)[1:]):
+        for x in (
+            torch.randn(rows, 3),
+            torch.randn(3, rows).t(),
+            torch.randn(rows, 6)[:, ::2],
+            torch.randn(rows + 1, 3)[1:],
+        ):
             assert same(compiled(x), x.reshape(-1) if x.is_contiguous() else x + 1)
 
 
