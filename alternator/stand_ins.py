@@ -328,7 +328,7 @@ def group_tensors(_, lists, with_indices=False):  # pybind's functions have an o
 def is_of_tensor_type(tensor, kinds):
     """Stand for isinstance(): fakes are of no device that torch's own test would know."""
     if isinstance(kinds, tuple):
-        for kind in kinds:
+        for kind in kinds:  # noqa: SIM110: it is traced
             if is_of_tensor_type(tensor, kind):
                 return True
         return False
