@@ -1,5 +1,7 @@
 #include "journal/journal.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "py/members.h"
 
@@ -86,8 +88,25 @@ bool Journal::note_body(PyObject* owner) {
   }
   py::exchange_bodies(owner, twin.get(), kind);
   body_of_.emplace(owner, bodies_.size());
-  bodies_.push_back({kind, share(owner), std::move(twin)});
+  bodies_.push_back({kind, share(owner), std::move(twin), {}});
   return true;
+}
+
+bool Body::is_overwritten(PyObject* key) const {
+  return std::any_of(overwritten.begin(), overwritten.end(),
+                     [&](const Ref<>& one) { return same_key(one.get(), key); });
+}
+
+void Journal::note_overwritten(PyObject* owner, PyObject* key) {
+  Body& body = bodies_[body_of_.at(owner)];
+  if (!body.is_overwritten(key)) {
+    body.overwritten.push_back(share(key));
+  }
+}
+
+bool Journal::is_overwritten(PyObject* owner, PyObject* key) const {
+  auto found = body_of_.find(owner);
+  return found != body_of_.end() && bodies_[found->second].is_overwritten(key);
 }
 
 void Journal::note_iterator(PyObject* iterator) { iterators_.try_emplace(iterator, iterator); }

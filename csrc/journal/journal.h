@@ -31,7 +31,10 @@ struct Place {
 struct Body {
   py::BodyKind kind;
   Ref<> owner;
-  Ref<> twin;  // holds the original contents
+  Ref<> twin;                      // holds the original contents
+  std::vector<Ref<>> overwritten;  // keys of a dict whose values were replaced unread, whatever they were
+
+  bool is_overwritten(PyObject* key) const;
 };
 
 // What a trace does with a functools.lru_cache. The cache stays as it is: it is called when the region has run.
@@ -49,6 +52,10 @@ class Journal {
   bool note_deletion(PyObject* owner, PyObject* key);
   // Notes a container as a whole. False if it cannot be put back.
   bool note_body(PyObject* owner);
+
+  // An item of a noted dict is replaced, and there is no guard for what it was. Its key is a string, or known by its identity.
+  void note_overwritten(PyObject* owner, PyObject* key);
+  bool is_overwritten(PyObject* owner, PyObject* key) const;
 
   // Notes an iterator of a known kind before it is advanced.
   void note_iterator(PyObject* iterator);

@@ -107,7 +107,8 @@ bool only_moves_argument(PyObject* callable, PyObject* const* arguments, Py_ssiz
   if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     return PyLong_CheckExact(given);
   }
-  bool sequence = PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
+  bool sequence =
+      PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
   return sequence && (callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
                       callable == reinterpret_cast<PyObject*>(&PyTuple_Type));
 }

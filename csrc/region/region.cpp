@@ -417,8 +417,8 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
   if (region != nullptr && listened) {
     // Listeners may have changed what the guards found.
     std::vector<PyObject*> slots = record::flatten(state);
-    bool fits =
-        region->state.is_current() && region->checker.check(region->guards, slots.data()) < 0 && fits_relations(*region);
+    bool fits = region->state.is_current() && region->checker.check(region->guards, slots.data()) < 0 &&
+                fits_relations(*region);
     return fits ? region : nullptr;
   }
   return region;

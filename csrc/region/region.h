@@ -42,11 +42,11 @@ struct Region {
   tensor::GlobalState state_after;  // what it leaves
   bool changes_state = false;
   guard::GuardList guards;
-  guard::Checker checker;   // of the guards; its slots have the objects of the call
-  std::vector<int> inputs;  // nodes whose tensors are the graph's inputs, in order
+  guard::Checker checker;                  // of the guards; its slots have the objects of the call
+  std::vector<int> inputs;                 // nodes whose tensors are the graph's inputs, in order
   std::vector<guard::Quantity> arguments;  // what the graph is called with, if that is more than the inputs: sizes
   guard::Conditions conditions;            // on sizes and numbers
-  Ref<> graph;              // what the backend made; null if there is nothing to compute
+  Ref<> graph;                             // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
   bool repeatable = false;      // the program may run for real when the graph failed ..
@@ -85,9 +85,9 @@ struct Point {
   std::map<int, int> misses;     // slots whose number was another one: how often no region fitted for that reason
   std::set<std::string> moving;  // places whose number was another one, by name: it is followed in the next trace
   std::map<std::string, std::set<int>> moving_sizes;  // tensors, by name: dimensions that had another size
-  bool is_static = false;        // symbols were no good here: all sizes and numbers are constants of their graphs
-  int mistakes = 0;              // traces in which torch raised an exception that is most likely the program's own
-  bool in_doubt = false;         // the last trace did, and its instruction has not run for real yet
+  bool is_static = false;  // symbols were no good here: all sizes and numbers are constants of their graphs
+  int mistakes = 0;        // traces in which torch raised an exception that is most likely the program's own
+  bool in_doubt = false;   // the last trace did, and its instruction has not run for real yet
   int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
 
