@@ -165,6 +165,8 @@ void Journal::roll_back() {
   std::vector<Body> bodies = std::move(bodies_);
   std::vector<CacheCalls> cache_calls = std::move(cache_calls_);
   cache_calls_.clear();
+  std::vector<LateCall> late_calls = std::move(late_calls_);
+  late_calls_.clear();
   orders_.clear();
   iterators_.clear();
   advances_.clear();

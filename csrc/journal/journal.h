@@ -44,6 +44,13 @@ struct CacheCalls {
   Ref<> calls;    // a list of (args, kwargs, result)
 };
 
+// A call that is made when the region has run. `result` stands for what it gives.
+struct LateCall {
+  Ref<> result;
+  Ref<> function;
+  Ref<> arguments;  // a tuple
+};
+
 class Journal {
  public:
   // Notes a place before it is written. False if it cannot be put back.
@@ -69,18 +76,21 @@ class Journal {
   PyObject* original(PyObject* owner) const;
 
   // How much was noted.
-  size_t count() const { return places_.size() + bodies_.size() + advances_.size(); }
+  size_t count() const { return places_.size() + bodies_.size() + advances_.size() + late_calls_.size(); }
 
   const std::vector<Place>& places() const { return places_; }
   const std::vector<Body>& bodies() const { return bodies_; }
   // The trace has changed nothing from outside so far.
-  bool is_empty() const { return places_.empty() && bodies_.empty() && iterators_.empty(); }
+  bool is_empty() const { return places_.empty() && bodies_.empty() && iterators_.empty() && late_calls_.empty(); }
   // What is there now, borrowed; null if absent.
   static PyObject* current(const Place& place);
 
   // The calls of a functools.lru_cache. Null with an exception set.
   const CacheCalls* calls_of(PyObject* cache);
   const std::vector<CacheCalls>& cache_calls() const { return cache_calls_; }
+
+  void note_late_call(LateCall call) { late_calls_.push_back(std::move(call)); }
+  const std::vector<LateCall>& late_calls() const { return late_calls_; }
 
   void roll_back();
 
@@ -94,6 +104,7 @@ class Journal {
   std::unordered_map<PyObject*, py::IteratorState> iterators_;
   std::vector<Ref<>> advances_;
   std::vector<CacheCalls> cache_calls_;
+  std::vector<LateCall> late_calls_;
   std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 

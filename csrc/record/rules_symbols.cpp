@@ -220,8 +220,8 @@ bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_s
     PyTuple_SET_ITEM(symbols.get(), i, symbols_in(arguments[i]).release());
     PyTuple_SET_ITEM(values.get(), i, Py_NewRef(arguments[i]));
   }
-  follow_combination(steal(PyObject_CallMethod(tracer_, "call_number", "OOOO", callable, function.get(), symbols.get(),
-                                               values.get())));
+  follow_combination(steal(
+      PyObject_CallMethod(tracer_, "call_number", "OOOO", callable, function.get(), symbols.get(), values.get())));
   return true;
 }
 
