@@ -71,7 +71,7 @@ TRAINING = {
 
 
 @pytest.mark.parametrize("name", TRAINING)
-def test_training(name, capsys):
+def test_training(name, capsys, plain_optimizers):
     optimizer, like_compiled, most, settled = TRAINING[name]
     with like_compiled():
         expected = train(*make_training(optimizer, lambda: None))
