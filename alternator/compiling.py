@@ -20,9 +20,10 @@ from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer, find_dynamics
-from alternator.substitutes import Span, call_tracer, substitute
+from alternator.substitutes import Span, call_in_graph, call_tracer, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
+from alternator.torch_numbers import find_early_ones
 from alternator.untraceable import find_untraceable
 
 # Objects that never change and that C code looks into.
@@ -53,6 +54,8 @@ def prepare():
     for function, rule in make_leaf_rules().items():
         if isinstance(function, types.BuiltinFunctionType):  # torch does not dispatch it
             substitute(function, call_tracer(function, rule))
+    for function in find_early_ones():
+        substitute(function, call_in_graph(function))
     substitute(torch.autograd.profiler.record_function, Span)
     make_table()[deferring.defer_call] = deferring.record_deferred
     _capture.add_purity("torch", deferring.defer_call)

@@ -50,6 +50,18 @@ def call_tracer(fn, rule):
     return call
 
 
+def make_call(function, rule):
+    """Make what hands a call to the tracer, in code of ours that a trace inlines and that a break may be in."""
+
+    def call(*args):
+        if not _capture.is_tracing():  # it could not be recorded: it runs for real
+            return function(*args)
+        return torch.overrides.handle_torch_function(call, (), *args)
+
+    make_table()[call] = rule
+    return call
+
+
 def call_in_graph(fn):
     """Make the function that writes a call of `fn` as one node, without looking into it."""
     return call_tracer(fn, record_call)

@@ -63,8 +63,9 @@ def add_scaled(steps, name, tensor, other, *, alpha):
 
 
 def find_numbers(steps, scalars, *lists):
-    """Give a number for each of the tensors of the lists: the items of one tensor."""
-    pairs = zip(steps.unbind(scalars), zip(*lists, strict=True), strict=True)
+    """Give a number for each of the tensors of the lists: the items of one tensor, or tensors."""
+    numbers = steps.unbind(scalars) if isinstance(scalars, torch.Tensor) else scalars
+    pairs = zip(numbers, zip(*lists, strict=True), strict=True)
     return [steps.find_number(number, group) for number, group in pairs]
 
 
@@ -101,7 +102,12 @@ class Way:
 
     def has_tensor(self, args, kwargs):
         number = args[self.place] if self.place < len(args) else kwargs.get(self.keyword)
+        if isinstance(number, (list, tuple)) and number:
+            return self.write in FOR_EACH and all(isinstance(each, torch.Tensor) for each in number)
         return isinstance(number, torch.Tensor)
+
+
+FOR_EACH = (add_products, add_quotients)
 
 
 @functools.cache
@@ -125,6 +131,11 @@ def make_ways():
     spaces += [(torch, "_foreach_{}", of_list), (torch, "_foreach_{}_", of_list)]
     rows = [(space, form.format(name), way) for space, form, ways in spaces for name, way in ways.items()]
     return {getattr(space, name): (name, way) for space, name, way in rows if hasattr(space, name)}
+
+
+def find_early_ones():
+    """Find the functions whose lists of tensors torch refuses when it parses the arguments, before it dispatches."""
+    return [func for func, (_, way) in make_ways().items() if way.write in FOR_EACH]
 
 
 def needs_parts(func, args, kwargs):

@@ -12,8 +12,7 @@ import functools
 import torch
 
 from alternator import _capture
-from alternator.substitutes import substitute
-from alternator.torch_calls import make_table
+from alternator.substitutes import make_call, substitute
 from alternator.torch_errors import Unsupported
 
 SEEDS = range(-0x8000_0000_0000_0000, 0x1_0000_0000_0000_0000)
@@ -126,18 +125,6 @@ def set_behind(number, values):
 
 
 # ---- What is called while tracing ----------------------------------------------------------------------------------
-
-
-def make_call(function, rule):
-    """Make what hands a call to the tracer, which is the innermost of torch's function modes."""
-
-    def call(*args):
-        if not _capture.is_tracing():  # it could not be recorded: this runs for real, as one break
-            return function(*args)
-        return torch.overrides.handle_torch_function(call, (), *args)
-
-    make_table()[call] = rule
-    return call
 
 
 set_seed = make_call(seed_generator, seed)

@@ -11,9 +11,10 @@ from torch._functorch.vmap import vmap_impl
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
 from torch.utils.checkpoint import checkpoint, noop_context_fn
 
-from alternator import _capture
+from alternator import _capture, torch_hooks
 from alternator.bodies import make_body_rules
 from alternator.substitutes import call_tracer
+from alternator.torch_hooks import HOOK_STAND_INS
 from alternator.transforms import make_transform_rules
 
 
@@ -138,7 +139,7 @@ def make_own(output, args):
     return output
 
 
-TORCH_STAND_INS = {
+TORCH_STAND_INS = HOOK_STAND_INS | {
     checkpoint: run_checkpoint,
     torch.cond: cond,
     torch.autograd.Function.apply.__func__: apply,
@@ -152,3 +153,4 @@ def allow_calls():
     """Let traces call the functions above that are the tracer's."""
     for call in calls.values():
         _capture.add_purity("torch", call)
+    torch_hooks.allow_calls()

@@ -418,6 +418,18 @@ PyObject* count_writes(PyObject*, PyObject*) {
 // count_draws(): how often fakes drew random numbers.
 PyObject* count_draws(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(tensor::count_draws()); }
 
+// call_behind(object that stands for the result, function, arguments): a call that the region's exit makes.
+PyObject* call_behind(PyObject*, PyObject* args) {
+  PyObject *result, *function, *arguments;
+  if (!PyArg_ParseTuple(args, "OOO!:call_behind", &result, &function, &PyTuple_Type, &arguments)) {
+    return nullptr;
+  }
+  if (record::Session* session = record::Session::current()) {
+    session->recorder().journal().note_late_call({share(result), share(function), share(arguments)});
+  }
+  Py_RETURN_NONE;
+}
+
 // count_foreign(): how often operators that are not torch's ran on fakes.
 PyObject* count_foreign(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(tensor::count_foreign()); }
 
@@ -545,6 +557,7 @@ PyMethodDef methods[] = {
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
     {"count_writes", count_writes, METH_NOARGS, nullptr},
     {"count_draws", count_draws, METH_NOARGS, nullptr},
+    {"call_behind", call_behind, METH_VARARGS, nullptr},
     {"count_foreign", count_foreign, METH_NOARGS, nullptr},
     {"note_draw", note_draw, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -403,7 +403,7 @@ bool ExitWriter::add_dict_effect(const journal::Body& body, int node) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(keys.get(), i);
     PyObject* value = py::dict_item(now, key);
-    if (value == py::dict_item(old, key)) {
+    if (value == py::dict_item(old, key) && !body.is_overwritten(key)) {
       continue;
     }
     Effect effect{EffectKind::SetItem, node};

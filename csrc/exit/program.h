@@ -35,7 +35,7 @@ enum class StepKind : uint8_t {
   Method,      // function and self
   Builtin,     // a builtin method: the object is one like it without self, parts[0] is self
   View,        // of a dict
-  Call,        // the value of step `index`, called with the parts: an iterator, a partial
+  Call,        // the value of step `index`, called with the parts: an iterator, a partial, a hook that is registered
   Traceback,
   // Made empty.
   NewList,

@@ -30,11 +30,25 @@ bool holds_hashed(PyObject* value) { return PyAnySet_Check(value) || PyDict_Chec
 }  // namespace
 
 std::optional<ExitProgram> ExitWriter::write_return(PyObject* value, const std::vector<PyObject*>& generators) {
-  program_.result = add(value);
+  program_.result = add_late_calls() ? add(value) : -1;
   if (program_.result < 0 || !put_generators_back(generators) || !add_effects() || !fill_all()) {
     return std::nullopt;
   }
   return std::move(program_);
+}
+
+bool ExitWriter::add_late_calls() {
+  for (const journal::LateCall& call : journal_.late_calls()) {
+    Step step{StepKind::Call};
+    step.index = add(call.function.get());
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.arguments.get()); ++i) {
+      if (step.index < 0 || !add_part(&step, PyTuple_GET_ITEM(call.arguments.get(), i))) {
+        return false;
+      }
+    }
+    emit(call.result.get(), std::move(step));
+  }
+  return true;
 }
 
 bool ExitWriter::put_generators_back(const std::vector<PyObject*>& generators) {
@@ -58,6 +72,9 @@ bool ExitWriter::put_generators_back(const std::vector<PyObject*>& generators) {
 std::optional<ExitProgram> ExitWriter::write_break(const interp::StackState& state, size_t kept_frames,
                                                    const std::vector<PyObject*>& generators) {
   program_.kept_frames = kept_frames;
+  if (!add_late_calls()) {
+    return std::nullopt;
+  }
   for (const interp::FrameState& frame : state.frames) {
     if (frame.generator) {
       // Its frame is put back with the others.

@@ -86,6 +86,8 @@ class ExitWriter {
   bool add_frame(const interp::FrameState& frame, int number, bool inside);
   // The step for a local or stack position of a frame; -1: nothing is there. False if it cannot be rebuilt.
   bool add_position(int frame, int index, PyObject* value, int* step);
+  // The calls that are made when the region has run, in their order: before anything that may hold what they give.
+  bool add_late_calls();
   bool add_effects();
   std::vector<const journal::Place*> places_in_order() const;
   bool add_cache_effects();

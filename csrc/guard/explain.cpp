@@ -134,6 +134,7 @@ std::string explain_kind(const GuardList& list, const Guard& guard, PyObject* pa
     case Kind::IteratorItem: return "item " + std::to_string(guard.index) + " of `" + name + "` changed";
     case Kind::CacheEntry: return what + "of a cache was absent, is not any more or the cache is full";
     case Kind::Word: return what + "stands elsewhere now";
+    case Kind::AllDistinct: return "keys of a dict, like `" + spoken(list.names[guard.child]) + "`, have become one";
     case Kind::Distinct:
       return "`" + name + "` and `" + spoken(list.names[guard.child]) + "` were two objects, are now one";
     default: return "";
@@ -151,7 +152,8 @@ std::string describe(const GuardList& list, const Guard& guard) {
     }
   };
   replace("{p}", guard.parent >= 0 ? list.names[guard.parent] : "");
-  replace("{k}", guard.kind == Kind::Distinct    ? list.names[guard.child]
+  bool of_child = guard.kind == Kind::Distinct || guard.kind == Kind::AllDistinct;
+  replace("{k}", of_child                        ? list.names[guard.child]
                  : guard.kind == Kind::KeyedItem ? list.names[guard.index]
                                                  : key_text(guard, guard.kind == Kind::DictItem));
   return text;
@@ -163,6 +165,7 @@ std::string phrase(const GuardList& list, const Guard& guard) {
     case Kind::Length:
     case Kind::IteratorEnd: return what + " == " + std::to_string(guard.index);
     case Kind::IteratorMore:
+    case Kind::AllDistinct:
     case Kind::Distinct: return what;
     case Kind::TensorFacts: return what + ": " + guard.facts->describe();
     case Kind::TypeVersion: return what + " and its bases are as they were";

@@ -1,5 +1,7 @@
 #include "guard/guard.h"
 
+#include <algorithm>
+
 #include "guard/fetch.h"
 
 #include "py/body.h"
@@ -119,6 +121,15 @@ bool same_set(PyObject* set, const std::vector<source::Mark>& items) {
   return true;
 }
 
+bool are_distinct(const std::vector<int>& nodes, const std::vector<PyObject*>& slots) {
+  std::vector<PyObject*> objects;
+  for (int node : nodes) {
+    objects.push_back(slots[node]);
+  }
+  std::sort(objects.begin(), objects.end());
+  return std::adjacent_find(objects.begin(), objects.end()) == objects.end();
+}
+
 bool holds_type(const Guard& guard, PyTypeObject* type) {
   uint32_t version = py::current_type_version(type);
   if (version == static_cast<uint32_t>(guard.index)) {
@@ -174,6 +185,7 @@ ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vec
       return guard.expect == Expect::Value && source::same_primitive(found, guard.value.get());
     }
     case Kind::Distinct: return parent != (*slots)[guard.child];
+    case Kind::AllDistinct: return are_distinct(guard.nodes, *slots);
     case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
     case Kind::CAttribute: {
       Ref<> now = read_c_attribute(guard, parent);

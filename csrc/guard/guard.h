@@ -78,6 +78,7 @@ struct Guard {
   source::Pin key;
   Ref<> value;                           // Expect::Value
   std::vector<source::Mark> items;       // DictKeys, SetItems
+  std::vector<int> nodes;                // AllDistinct
   source::Pin pin;                       // Expect::Pinned
   TypePin type;                          // Expect::NewNode
   const tensor::Facts* facts = nullptr;  // TensorFacts; owned by the list

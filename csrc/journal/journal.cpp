@@ -1,5 +1,7 @@
 #include "journal/journal.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "py/members.h"
 
@@ -86,8 +88,25 @@ bool Journal::note_body(PyObject* owner) {
   }
   py::exchange_bodies(owner, twin.get(), kind);
   body_of_.emplace(owner, bodies_.size());
-  bodies_.push_back({kind, share(owner), std::move(twin)});
+  bodies_.push_back({kind, share(owner), std::move(twin), {}});
   return true;
+}
+
+bool Body::is_overwritten(PyObject* key) const {
+  return std::any_of(overwritten.begin(), overwritten.end(),
+                     [&](const Ref<>& one) { return same_key(one.get(), key); });
+}
+
+void Journal::note_overwritten(PyObject* owner, PyObject* key) {
+  Body& body = bodies_[body_of_.at(owner)];
+  if (!body.is_overwritten(key)) {
+    body.overwritten.push_back(share(key));
+  }
+}
+
+bool Journal::is_overwritten(PyObject* owner, PyObject* key) const {
+  auto found = body_of_.find(owner);
+  return found != body_of_.end() && bodies_[found->second].is_overwritten(key);
 }
 
 void Journal::note_iterator(PyObject* iterator) { iterators_.try_emplace(iterator, iterator); }
@@ -146,6 +165,8 @@ void Journal::roll_back() {
   std::vector<Body> bodies = std::move(bodies_);
   std::vector<CacheCalls> cache_calls = std::move(cache_calls_);
   cache_calls_.clear();
+  std::vector<LateCall> late_calls = std::move(late_calls_);
+  late_calls_.clear();
   orders_.clear();
   iterators_.clear();
   advances_.clear();

@@ -31,7 +31,10 @@ struct Place {
 struct Body {
   py::BodyKind kind;
   Ref<> owner;
-  Ref<> twin;  // holds the original contents
+  Ref<> twin;                      // holds the original contents
+  std::vector<Ref<>> overwritten;  // keys of a dict whose values were replaced unread, whatever they were
+
+  bool is_overwritten(PyObject* key) const;
 };
 
 // What a trace does with a functools.lru_cache. The cache stays as it is: it is called when the region has run.
@@ -39,6 +42,13 @@ struct CacheCalls {
   Ref<> cache;
   Ref<> results;  // a dict: what it does not have yet, by key
   Ref<> calls;    // a list of (args, kwargs, result)
+};
+
+// A call that is made when the region has run. `result` stands for what it gives.
+struct LateCall {
+  Ref<> result;
+  Ref<> function;
+  Ref<> arguments;  // a tuple
 };
 
 class Journal {
@@ -49,6 +59,10 @@ class Journal {
   bool note_deletion(PyObject* owner, PyObject* key);
   // Notes a container as a whole. False if it cannot be put back.
   bool note_body(PyObject* owner);
+
+  // An item of a noted dict is replaced, and there is no guard for what it was. Its key is a string, or known by its identity.
+  void note_overwritten(PyObject* owner, PyObject* key);
+  bool is_overwritten(PyObject* owner, PyObject* key) const;
 
   // Notes an iterator of a known kind before it is advanced.
   void note_iterator(PyObject* iterator);
@@ -62,18 +76,21 @@ class Journal {
   PyObject* original(PyObject* owner) const;
 
   // How much was noted.
-  size_t count() const { return places_.size() + bodies_.size() + advances_.size(); }
+  size_t count() const { return places_.size() + bodies_.size() + advances_.size() + late_calls_.size(); }
 
   const std::vector<Place>& places() const { return places_; }
   const std::vector<Body>& bodies() const { return bodies_; }
   // The trace has changed nothing from outside so far.
-  bool is_empty() const { return places_.empty() && bodies_.empty() && iterators_.empty(); }
+  bool is_empty() const { return places_.empty() && bodies_.empty() && iterators_.empty() && late_calls_.empty(); }
   // What is there now, borrowed; null if absent.
   static PyObject* current(const Place& place);
 
   // The calls of a functools.lru_cache. Null with an exception set.
   const CacheCalls* calls_of(PyObject* cache);
   const std::vector<CacheCalls>& cache_calls() const { return cache_calls_; }
+
+  void note_late_call(LateCall call) { late_calls_.push_back(std::move(call)); }
+  const std::vector<LateCall>& late_calls() const { return late_calls_; }
 
   void roll_back();
 
@@ -87,6 +104,7 @@ class Journal {
   std::unordered_map<PyObject*, py::IteratorState> iterators_;
   std::vector<Ref<>> advances_;
   std::vector<CacheCalls> cache_calls_;
+  std::vector<LateCall> late_calls_;
   std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 

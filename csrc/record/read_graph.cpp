@@ -83,6 +83,12 @@ std::pair<uint64_t, uint64_t> ReadGraph::read_id(int parent, Kind kind, PyObject
   return {static_cast<uint64_t>(parent + 1) << 8 | static_cast<uint64_t>(kind), what};
 }
 
+bool ReadGraph::was_read(int parent, Kind kind, PyObject* key, Py_ssize_t index) const {
+  auto id = read_id(parent, kind, key, index);
+  auto number = numbers_.find(id);  // of which there may be a guard for its type alone
+  return number != numbers_.end() ? number->second.has_value : seen_.count(id) != 0;
+}
+
 bool ReadGraph::is_new(int parent, Kind kind, PyObject* key, Py_ssize_t index) {
   return seen_.insert(read_id(parent, kind, key, index)).second;
 }
@@ -334,6 +340,15 @@ void ReadGraph::read_distinct_from_all(PyObject* object) {
   }
   for (int other : others) {
     read_distinct(node, other);
+  }
+}
+
+void ReadGraph::read_all_distinct(std::vector<int> nodes) {
+  if (nodes.size() > 1) {
+    Guard guard{Kind::AllDistinct};
+    guard.child = nodes.front();
+    guard.nodes = std::move(nodes);
+    list_.guards.push_back(std::move(guard));
   }
 }
 

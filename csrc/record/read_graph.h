@@ -32,9 +32,8 @@ class ReadGraph {
   void read_local(Py_ssize_t index, PyObject* name, PyObject* value);
   // One thing read from a node: absent (null), a primitive, a pinned object, or an object that gets a node.
   void read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
-  bool was_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const {
-    return seen_.count(read_id(parent, kind, key, index)) != 0;
-  }
+  // Whether there is a guard for what was there.
+  bool was_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index) const;
   // A number whose value does not matter yet: its type does. The node that has it, which no object is known by; -1 if its
   // value was read before.
   int read_number(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index, PyObject* value);
@@ -62,6 +61,7 @@ class ReadGraph {
   void read_cache_entry(int results, PyObject* key, Py_ssize_t room, PyObject* value);
   void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
+  void read_all_distinct(std::vector<int> nodes);
   // The object is written: no other object of its type may become the same one.
   void read_distinct_from_all(PyObject* object);
 

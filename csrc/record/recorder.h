@@ -125,6 +125,8 @@ class Recorder : public interp::Observer {
   std::optional<exits::Step> outside(PyObject* object);
   bool read_whole(PyObject* container);
   void read_original_length(PyObject* container);
+  // Keys that became items of a dict, or were looked for beside those, must stay as many as they are.
+  void read_distinct_keys();
   // The user's place of the instruction in progress, or of the one where the trace ended.
   std::string place() const;
   // All frames, with their instructions.
@@ -252,7 +254,11 @@ class Recorder : public interp::Observer {
   // `generic`: by object.__getattribute__ itself, whatever the class says.
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
   void record_instance_dict(PyObject* object, int node);
-  void record_item_by_tensor(int node, PyObject* dict, PyObject* key);
+  // `overwrites`: whatever is there is replaced.
+  void record_item_by_tensor(int node, PyObject* dict, PyObject* key, bool overwrites = false);
+  bool is_keyed_by_tensor(PyObject* container, PyObject* key) const;
+  void record_missing_by_tensor(int node, PyObject* dict);
+  bool record_overwriting(int node, PyObject* dict, PyObject* key);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
   // `by_base`: by the code of dict, list .. themselves, whatever the class says.
@@ -315,7 +321,7 @@ class Recorder : public interp::Observer {
   void record_class_attribute_write(PyObject* type, PyObject* name, bool deletes);
   void record_item_write(PyObject* container, PyObject* key, bool deletes);
   // What of a container decides what a change of it does.
-  enum class Reach { Nothing, Item, Whole };
+  enum class Reach { Nothing, Item, Overwritten, Whole };
   void record_container_write(PyObject* container, Reach reach, PyObject* key = nullptr);
   void record_missing(PyObject* dict, PyObject* key);
   // Raising an exception from outside writes to it: record/rules_exceptions.cpp.
@@ -379,7 +385,9 @@ class Recorder : public interp::Observer {
   journal::Journal journal_;
   size_t writes_ = 0;
   std::unordered_map<PyTypeObject*, std::vector<int>> compared_;  // nodes by class
-  std::unordered_map<PyObject*, PyObject*> instance_dicts_;       // __dict__ that was read: whose it is
+  std::unordered_map<PyObject*, std::vector<int>>
+      tensor_keys_;                                          // dict from outside: the tensors that were looked up there
+  std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
   bool ended_ = false;
   std::string place_;                   // kept where frames may be gone before somebody asks; empty: the frame is there

@@ -1,6 +1,7 @@
 // What operators, comparisons, subscripts and iteration read from containers.
 #include <algorithm>
 
+#include "py/instance.h"
 #include "py/lru_cache.h"
 #include "py/members.h"
 #include "record/recorder.h"
@@ -90,9 +91,7 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  // Each item of a dict from outside that is found by a tensor has its own guard: it does not matter which keys are the same.
-  bool by_tensor = node >= 0 && PyDict_Check(container) && source::is_tensor(key) && holder_of(container) == container;
-  if (!PyList_Check(container) && !PyTuple_Check(container) && !by_tensor) {
+  if (!PyList_Check(container) && !PyTuple_Check(container) && !is_keyed_by_tensor(container, key)) {
     record_key(key);
   }
   if (node < 0) {
@@ -147,22 +146,62 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   }
 }
 
+// An item of a dict from outside that is found by a tensor has its own guard. Which keys are the same does not matter as long
+// as the dict is not written to.
+bool Recorder::is_keyed_by_tensor(PyObject* container, PyObject* key) const {
+  return PyDict_Check(container) && source::is_tensor(key) && graph_.is_outside(container);
+}
+
 // The state of an optimizer is found by its parameter. Torch's hash of a tensor is its address, in Python; a dict finds the
 // very object without comparing. The instruction runs natively.
-void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key) {
+void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key, bool overwrites) {
   static PyObject* const hash = PyUnicode_InternFromString("__hash__");
   PyObject* method = _PyType_Lookup(Py_TYPE(key), hash);
   int key_node = graph_.node_of(key);
   bool known = method == tensor_hash && method != nullptr &&
                reinterpret_cast<PyFunctionObject*>(method)->func_code == tensor_hash_code;
-  PyObject* value = known ? py::dict_item_at(dict, key) : nullptr;
-  bool found_here = deciding_ && py::Instruction(position_.instruction).op == py::Op::kBINARY_SUBSCR;
-  if (value == nullptr || key_node < 0 || holder_of(dict) != dict || !found_here) {
+  if (!known || key_node < 0 || !deciding_) {
     return abort(AbortReason::UnknownRead, "an item by a key that runs code");
   }
   note_class_value(Py_TYPE(key), hash, method);
-  graph_.read(node, Kind::KeyedItem, nullptr, key_node, value);
+  std::vector<int>& keys = tensor_keys_[dict];
+  if (std::find(keys.begin(), keys.end(), key_node) == keys.end()) {
+    keys.push_back(key_node);
+  }
   opaque_ = true;
+  PyObject* original = py::dict_item_at(holder_of(dict), key);
+  PyObject* value = py::dict_item_at(dict, key);
+  if (overwrites) {
+    return graph_.read_presence(node, Kind::KeyedItem, nullptr, key_node, original != nullptr);
+  }
+  if (value == original && !journal_.is_overwritten(dict, key)) {
+    graph_.read(node, Kind::KeyedItem, nullptr, key_node, value);
+  }
+  if (value == nullptr && py::Instruction(position_.instruction).op == py::Op::kBINARY_SUBSCR) {
+    record_missing_by_tensor(node, dict);
+  }
+}
+
+// A defaultdict makes what it does not have. It does so natively, so its factory must be one that runs no code.
+void Recorder::record_missing_by_tensor(int node, PyObject* dict) {
+  static PyObject* const name = PyUnicode_InternFromString("default_factory");
+  PyObject* factory = py::default_factory(dict);
+  bool plain = factory == reinterpret_cast<PyObject*>(&PyDict_Type) ||
+               factory == reinterpret_cast<PyObject*>(&PyList_Type) ||
+               factory == reinterpret_cast<PyObject*>(&PySet_Type);
+  if (!plain) {
+    return abort(AbortReason::UnknownRead, "an item by a key that runs code");
+  }
+  graph_.read(node, Kind::Slot, name, py::default_factory_offset(), factory);
+  record_container_write(dict, Reach::Nothing);
+}
+
+void Recorder::read_distinct_keys() {
+  for (const journal::Body& body : journal_.bodies()) {
+    if (auto found = tensor_keys_.find(body.owner.get()); found != tensor_keys_.end()) {
+      graph_.read_all_distinct(found->second);
+    }
+  }
 }
 
 void Recorder::record_cache_search(PyObject* results, PyObject* key) {
@@ -198,7 +237,9 @@ void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {
       found != instance_dicts_.end() && journal_.is_noted(found->second, key)) {
     return;
   }
-  read_place(node, Kind::DictItem, dict, key, py::dict_item(holder_of(dict), key));
+  if (!journal_.is_overwritten(dict, key)) {
+    read_place(node, Kind::DictItem, dict, key, py::dict_item(holder_of(dict), key));
+  }
 }
 
 void Recorder::record_contents(PyObject* container) {
@@ -436,6 +477,11 @@ void Recorder::record_identity(PyObject* left, PyObject* right) {
 }
 
 void Recorder::record_membership(PyObject* container, PyObject* item) {
+  bool of_dict = PyDict_Check(container) &&
+                 Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains;
+  if (of_dict && is_keyed_by_tensor(container, item) && graph_.read_type(Py_TYPE(container))) {
+    return record_item_by_tensor(graph_.node_of(container), container, item);
+  }
   bool hashes = PyAnySet_CheckExact(container) || PyDict_CheckExact(container);
   if (source::is_tensor(container) || (source::is_tensor(item) && !hashes)) {
     return abort(AbortReason::UnsupportedTorch, "`in` with a tensor");
@@ -445,9 +491,7 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   }
   record_key(item);
   int node = graph_.node_of(container);
-  if (node >= 0 && PyDict_Check(container) &&
-      Py_TYPE(container)->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains &&
-      is_plain_key(item)) {
+  if (node >= 0 && of_dict && is_plain_key(item)) {
     return read_dict_item(node, container, item);
   }
   if (PyDict_Check(container)) {

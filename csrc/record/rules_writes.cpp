@@ -161,12 +161,37 @@ void Recorder::record_container_write(PyObject* container, Reach reach, PyObject
   }
   if (reach == Reach::Whole) {
     record_contents(container);
-  } else if (reach == Reach::Item) {
+  }
+  bool unread = reach == Reach::Overwritten && record_overwriting(node, container, key);
+  if (!unread && (reach == Reach::Item || reach == Reach::Overwritten)) {
     record_item(container, key);
   }
   if (!ended_ && (has_written(container) || instance_dicts_.count(container) || !journal_.note_body(container))) {
-    abort(AbortReason::WriteOutside, of_type(container));
+    return abort(AbortReason::WriteOutside, of_type(container));
   }
+  if (!ended_ && unread) {
+    journal_.note_overwritten(container, key);
+  }
+}
+
+// An item of a dict is replaced: what was there does not matter, only that it was there. False if it was read before, or if
+// that cannot be told from the key.
+bool Recorder::record_overwriting(int node, PyObject* dict, PyObject* key) {
+  if (!PyDict_Check(dict)) {
+    return false;
+  }
+  if (is_keyed_by_tensor(dict, key)) {
+    bool was_read = graph_.was_read(node, Kind::KeyedItem, nullptr, graph_.node_of(key));
+    record_item_by_tensor(node, dict, key, true);
+    return !was_read;
+  }
+  if (!PyUnicode_CheckExact(key) || graph_.was_read(node, Kind::DictItem, key, 0)) {
+    return false;
+  }
+  if (!journal_.is_overwritten(dict, key)) {
+    graph_.read_presence(node, Kind::DictItem, key, 0, py::dict_item(holder_of(dict), key) != nullptr);
+  }
+  return true;
 }
 
 void Recorder::record_item_write(PyObject* container, PyObject* key, bool deletes) {
@@ -182,7 +207,9 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
   if (PyObject* method = python_method(type, methods[deletes])) {
     return note_class_value(type, methods[deletes], method);
   }
-  record_key(key);
+  if (!is_keyed_by_tensor(container, key)) {
+    record_key(key);
+  }
   if (!graph_.is_outside(container)) {
     return;
   }
@@ -199,7 +226,8 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
       }
       return;
     }
-    return record_container_write(container, Reach::Item, key);
+    bool stores = deciding_ && py::Instruction(position_.instruction).op == py::Op::kSTORE_SUBSCR;
+    return record_container_write(container, stores ? Reach::Overwritten : Reach::Item, key);
   }
   record_container_write(container, PyLong_CheckExact(key) && !deletes ? Reach::Item : Reach::Whole, key);
 }

@@ -268,6 +268,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   for (const journal::Body& body : recorder_.journal().bodies()) {
     recorder_.graph().read_distinct_from_all(body.owner.get());
   }
+  recorder_.read_distinct_keys();
   return program;
 }
 

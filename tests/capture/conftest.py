@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+import torch
 
 
 @pytest.fixture
@@ -12,3 +13,13 @@ def collect_quickly():
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture
+def plain_optimizers(monkeypatch):
+    """Undo what TorchDynamo does to torch's optimizers when it is first used: it disables a method of theirs."""
+    for cls in vars(torch.optim).values():
+        method = getattr(cls, "_init_group", None)
+        while hasattr(method, "_torchdynamo_orig_callable"):
+            method = method._torchdynamo_orig_callable
+            monkeypatch.setattr(cls, "_init_group", method)

@@ -24,6 +24,7 @@ OPTIMIZERS = {
     "adamw": (torch.optim.AdamW, {"foreach": False, "amsgrad": True}, ROUNDED),
     "adamw foreach": (torch.optim.AdamW, {"foreach": True}, ROUNDED),
     "adamax": (torch.optim.Adamax, {"foreach": False}, ROUNDED),
+    "adamax foreach": (torch.optim.Adamax, {"foreach": True}, ROUNDED),
     "nadam": (torch.optim.NAdam, {"foreach": False}, ROUNDED),
     "nadam foreach": (torch.optim.NAdam, {"foreach": True}, ROUNDED),
     "adadelta": (torch.optim.Adadelta, {"foreach": True}, EXACT),
@@ -60,7 +61,7 @@ def compare(ours, theirs, tolerance):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizer(name):
+def test_optimizer(name, plain_optimizers):
     cls, options, tolerance = OPTIMIZERS[name]
     ours, theirs = make_optimizer(cls, options), make_optimizer(cls, options)
     compiled = Captured(lambda: ours.step())
@@ -72,8 +73,9 @@ def test_optimizer(name):
         theirs.step()
         compare(ours, theirs, tolerance)
         counts.append(len(compiled.graphs))
-    assert counts[1:] == [counts[1]] * 5  # the first step makes the state
-    assert counts[1] - counts[0] <= 1  # the second one is a single graph
+    assert counts[0] == 1, compiled.breaks  # the first step makes the state
+    assert counts[1:] == [counts[1]] * 5
+    assert counts[1] <= 2
     assert not any(parameter.grad is None or parameter.grad.grad_fn for parameter in parameters_of(ours))
 
 
@@ -229,6 +231,22 @@ def test_tensor_in_the_place_of_a_number(name, dtype):
     expected_inputs = copy.deepcopy(inputs)
     expected = program(*expected_inputs)
     result = alternator.compile(program, backend="eager", fullgraph=True)(*inputs)
+    torch.testing.assert_close((result, inputs), (expected, expected_inputs), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["_foreach_addcdiv", "_foreach_addcdiv_", "_foreach_addcmul", "_foreach_addcmul_"])
+def test_list_of_tensors_in_the_place_of_numbers(name):
+    """Outside of traces torch refuses such lists; its optimizers make them while compiling, all the same."""
+
+    def program(numbers, x, a, b):
+        return getattr(torch, name)([x, a], [a, b], [b, b], numbers)
+
+    generator = torch.Generator().manual_seed(1)
+    inputs = [torch.rand(65, generator=generator) + 0.5 for _ in range(3)]
+    expected_inputs = copy.deepcopy(inputs)
+    numbers = torch.tensor([0.3, 0.6])
+    expected = program(numbers, *expected_inputs)
+    result = alternator.compile(program, backend="eager", fullgraph=True)(list(numbers), *inputs)
     torch.testing.assert_close((result, inputs), (expected, expected_inputs), rtol=0, atol=0)
 
 
