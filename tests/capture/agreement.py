@@ -107,3 +107,37 @@ def capture_with_torchdynamo(fn, args, kwargs=None):
         torch.nn.Module.__init__ = init
         torch._dynamo.reset()
     return graphs
+
+
+def list_operations(module):
+    """List the operations of a graph, and of which earlier ones each takes its tensors."""
+    numbers = {}
+    rows = []
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        numbers[node] = len(numbers)
+        target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+        rows.append((node.op, target, [numbers.get(used) for used in node.all_input_nodes]))
+    return rows
+
+
+def check(fn, *args, like_torchdynamo=True):
+    """One graph, eager's values and effects; the operations that TorchDynamo records."""
+    captured = check_calls(fn, [args, args], graphs=1)
+    assert captured.said == []
+    (graph,) = captured.graphs
+    graph.graph.lint()
+    if like_torchdynamo:
+        (theirs,) = capture_with_torchdynamo(fn, args)
+        assert list_operations(graph) == list_operations(theirs)
+    return graph
+
+
+def check_break(fn, *args, reason, calls=2):
+    """It is a break, and the graphs around it are right."""
+    captured = check_calls(fn, [args] * calls)
+    assert captured.said == []
+    assert len(captured.breaks) >= 1
+    assert all(reason in text for text in captured.breaks), captured.breaks
+    return captured

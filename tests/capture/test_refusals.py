@@ -11,8 +11,8 @@ import torch.utils.checkpoint
 
 import alternator
 from alternator.compiling import find_backend
-from capture.agreement import Captured, capture_with_torchdynamo, check_calls
-from capture.test_recording import W, X, Y, check_break
+from capture.agreement import Captured, capture_with_torchdynamo, check_break, check_calls
+from capture.test_recording import W, X, Y
 
 pytestmark = pytest.mark.capture
 

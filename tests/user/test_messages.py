@@ -229,7 +229,7 @@ def address(x):
 
 def sets_an_attribute(x):
     x = x + 1
-    x.tag = "mine"  # HERE
+    x.grad = X  # HERE
     return x
 
 
@@ -312,7 +312,7 @@ SAID = {
     defines_a_class: ("ClassDefinition", "LOAD_BUILD_CLASS", "class is defined", "Move the class"),
     locks: ("ContextManager", "Unsupported context manager", "_thread.lock", "Move the `with`"),
     address: ("ObjectAddress", "The address of an object", "another one in each run", "with `is`"),
-    sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "no Python attributes", "beside"),
+    sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "attribute grad of a", "beside"),
     change_of_autograd: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
     texts: ("TensorPrinted", "Tensor data is read", "shows its values", "Print it before"),
     profiles: ("Profiler", "Unsupported context manager", "see the program run", "from outside"),
