@@ -588,6 +588,8 @@ class Tracer:
             self.shapes.lay_out(self.inputs)
         self.writer.find_origins()
         changed = [fake for fake, version in self.versions if version is None or fake._version != version]
+        if changed and self.shapes is not None:
+            self.shapes.refuse_shared_memory(self.inputs)
         written = [self.known.get(id(fake)) for fake in changed]
         if any(known is None or known.real is None for known in written) or any(
             map(torch.Tensor.is_inference, changed)
