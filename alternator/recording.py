@@ -95,6 +95,27 @@ FAKE, NODE = Known.fake, Known.node
 node_behind, fake_behind = NODE.__get__, FAKE.__get__
 
 
+class Compiling:
+    """torch.compiler's flag, that programs ask for by is_compiling(): one for all threads, on while any of them traces."""
+
+    traces = 0
+    was_on = False
+
+    # There is no call in these, so no other thread gets its turn in the middle.
+    @classmethod
+    def begin(cls):
+        if cls.traces == 0:
+            cls.was_on = torch.compiler._is_compiling_flag
+        cls.traces += 1
+        torch.compiler._is_compiling_flag = True
+
+    @classmethod
+    def end(cls):
+        cls.traces -= 1
+        if cls.traces == 0:
+            torch.compiler._is_compiling_flag = cls.was_on
+
+
 class Tracer:
     """Records one trace."""
 
@@ -128,8 +149,7 @@ class Tracer:
         self.last_draw = None  # the random generator is set behind the graph, which must draw nothing more
         self.sets_generator = False
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
-        self.was_compiling = torch.compiler._is_compiling_flag
-        torch.compiler._is_compiling_flag = True  # programs ask torch.compiler.is_compiling()
+        Compiling.begin()
 
     def add_rules(self, rules):
         """Take rules that are those of this trace only, before it begins."""
@@ -556,7 +576,7 @@ class Tracer:
         try:
             self.undo_states()
         finally:
-            torch.compiler._is_compiling_flag = self.was_compiling
+            Compiling.end()
         if not finished:
             return []
         if self.sets_generator:
@@ -568,6 +588,8 @@ class Tracer:
             self.shapes.lay_out(self.inputs)
         self.writer.find_origins()
         changed = [fake for fake, version in self.versions if version is None or fake._version != version]
+        if changed and self.shapes is not None:
+            self.shapes.refuse_shared_memory(self.inputs)
         written = [self.known.get(id(fake)) for fake in changed]
         if any(known is None or known.real is None for known in written) or any(
             map(torch.Tensor.is_inference, changed)

@@ -483,6 +483,11 @@ class Shapes:
         except GivenUp as error:
             self.failure = error
 
+    def refuse_shared_memory(self, inputs):
+        """A graph that writes to its inputs is compiled for the way in which they overlap, which other sizes change."""
+        if self.failure is None and len({tensor.untyped_storage()._cdata for tensor in inputs}) < len(inputs):
+            self.failure = GivenUp("inputs that share memory, one of which is written to")
+
     def list_arguments(self, inputs):
         """Lay out the graph's placeholders: a tensor's symbols in front of it. Called while the trace lasts."""
         placeholders, arguments, examples = [], [], []
