@@ -328,10 +328,7 @@ def group_tensors(_, lists, with_indices=False):  # pybind's functions have an o
 def is_of_tensor_type(tensor, kinds):
     """Stand for isinstance(): fakes are of no device that torch's own test would know."""
     if isinstance(kinds, tuple):
-        for kind in kinds:
-            if is_of_tensor_type(tensor, kind):
-                return True
-        return False
+        return any(is_of_tensor_type(tensor, kind) for kind in kinds)
     if kinds not in TENSOR_TYPES:
         return isinstance(tensor, kinds)
     dtype, layout, device = TENSOR_TYPES[kinds]
