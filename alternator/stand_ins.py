@@ -327,11 +327,8 @@ def group_tensors(_, lists, with_indices=False):  # pybind's functions have an o
 # What decides that a call is stood in for, and the pairs. record/stand_in.def has the same conditions.
 def is_of_tensor_type(tensor, kinds):
     """Stand for isinstance(): fakes are of no device that torch's own test would know."""
-    if isinstance(kinds, tuple):  # a loop, since this is traced
-        for kind in kinds:  # noqa: SIM110
-            if is_of_tensor_type(tensor, kind):
-                return True
-        return False
+    if isinstance(kinds, tuple):
+        return any(is_of_tensor_type(tensor, kind) for kind in kinds)
     if kinds not in TENSOR_TYPES:
         return isinstance(tensor, kinds)
     dtype, layout, device = TENSOR_TYPES[kinds]

@@ -413,8 +413,7 @@ bool Recorder::meet_fault() {
 
 // torch._dynamo.skip_frame() is called.
 void Recorder::record_skip_request() {
-  int base = base_index(position_.frame);
-  if (base < 0 || (base == 0 && start_->frames()[0].offset == 0)) {
+  if (base_index(position_.frame) <= 0) {
     asks_to_be_skipped_ = Ref<PyCodeObject>::share(position_.frame->f_code);
   }
   abort(AbortReason::SkippedFrame, "torch._dynamo.skip_frame()");

@@ -491,9 +491,12 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
       return nullptr;  // most likely the program's own mistake: eager execution raises the genuine exception
     }
     if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
-      codes_.push_back(Ref<PyCodeObject>::share(code));
-      skipped_.insert(code);
-      if (code == state.frames[0].code.get()) {
+      bool outermost = code == state.frames[0].code.get();
+      if (!outermost || state.frames[0].offset == 0) {
+        codes_.push_back(Ref<PyCodeObject>::share(code));
+        skipped_.insert(code);
+      }
+      if (outermost) {  // or, behind a break, the rest of it
         mention_idle(*session.aborted());
         point.conduct = Conduct::Native;
         return nullptr;

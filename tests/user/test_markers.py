@@ -336,6 +336,23 @@ def test_skip_frame():
     assert [targets(graph) for graph in recorded.graphs] == [["sin"], ["cos"]]
 
 
+def test_skip_frame_behind_a_break():
+    """What comes behind the break runs for real."""
+
+    def program(x):
+        y = x.sin()
+        torch._dynamo.graph_break()
+        y = y.tan()
+        torch._dynamo.skip_frame()
+        return y.exp()
+
+    recorded = EagerAndRecordGraphs()
+    compiled = torch.compile(program, backend=recorded)
+    for _ in range(3):
+        assert torch.equal(compiled(X), X.sin().tan().exp())
+    assert [targets(graph) for graph in recorded.graphs] == [["sin"]]
+
+
 def test_skip_frame_further_inside():
     def program(x):
         return skips_itself(x + 1) * 2
