@@ -299,9 +299,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     `fullgraph=True` makes a break an error, `alternator.Unsupported`. `backend` is a name that torch.compile knows, or
     a callable that takes a graph module and example inputs and returns what is called instead; `mode` and `options` are
-    for the backend. `disable=True` returns the function as it is. With `dynamic=None` sizes and numbers that have changed
-    between calls are no constants of the next graph, with True none is from the first call on, with False all are. The
-    attributes, parameters and state_dict of a compiled module are the module's own.
+    for the backend. `disable=True` returns the function as it is. With `dynamic=None` sizes and numbers that have
+    changed between calls are no constants of the next graph, with True none is from the first call on, with False all
+    are. The attributes, parameters and state_dict of a compiled module are the module's own.
     """
     if model is None:
         return functools.partial(

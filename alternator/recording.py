@@ -96,7 +96,7 @@ node_behind, fake_behind = NODE.__get__, FAKE.__get__
 
 
 class Compiling:
-    """torch.compiler's flag, that programs ask for by is_compiling(): one for all threads, on while any of them traces."""
+    """torch.compiler's flag, for is_compiling(): one for all threads, on while any of them traces."""
 
     traces = 0
     was_on = False
