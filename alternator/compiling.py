@@ -325,6 +325,10 @@ def reset():
         found = list(_captured)
     for captured in found:
         captured.reset()
+    symbolic = sys.modules.get("torch.fx.experimental.symbolic_shapes")
+    for method in vars(symbolic.ShapeEnv).values() if symbolic is not None else ():
+        if hasattr(method, "cache_clear"):  # by environment: torch keeps every one there
+            method.cache_clear()
 
 
 def frames_translated() -> int:
