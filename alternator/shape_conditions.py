@@ -1,7 +1,7 @@
 """What torch's ShapeEnv assumed of sizes and numbers, as programs that csrc/guard/conditions.h runs.
 
-ShapeEnv writes its assumptions as Python expressions on sources: `2 <= L['x'].size()[0]`. They become instructions for a
-machine with a stack of integers.
+ShapeEnv writes its assumptions as Python expressions on sources: `2 <= L['x'].size()[0]`. They become instructions for
+a machine with a stack of integers.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The program has ordinary fakes and ordinary numbers in its hands, with the values of the call that is traced. Beside a
 fake whose sizes may be others next time stands one of torch's FakeTensorMode with symbolic sizes, and beside a number
 its torch.SymInt (csrc/record/rules_symbols.cpp has the numbers). What is done to one is done to the other, so that
-torch's own ShapeEnv knows what a graph relies on: its assumptions are conditions of the region (shape_conditions.py), its
-symbols are inputs of the graph, as in TorchDynamo's.
+torch's own ShapeEnv knows what a graph relies on: its assumptions are conditions of the region (shape_conditions.py),
+its symbols are inputs of the graph, as in TorchDynamo's.
 
 What cannot be done with symbols is not: the trace is made again with constants (`GivenUp`).
 """
