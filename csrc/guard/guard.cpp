@@ -58,6 +58,7 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       return item;
     }
     case Kind::Gradient: return tensor::grad_of(parent);
+    case Kind::Referent: return PyWeakref_GET_OBJECT(parent);
     case Kind::CellContents: return PyCell_GET(parent);
     case Kind::ClassAttribute: {
       auto* type = reinterpret_cast<PyTypeObject*>(parent);

@@ -40,6 +40,7 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
     case Kind::SequenceItem: return parent + "[" + std::to_string(index) + "]";
     case Kind::CellContents: return parent;
     case Kind::Gradient: return parent + ".grad";
+    case Kind::Referent: return parent + "()";
     case Kind::InstanceDict: return parent + ".__dict__";  // its items read as the instance's attributes
     default: return parent;
   }

@@ -352,7 +352,9 @@ CHANGES = {
 }
 
 # What cannot be changed from Python, or not be put back; arguments are changed by making another call.
-UNCHANGEABLE = {"Local", "MethodPart", "Distinct", "AllDistinct", "Setting", "CAttribute", "SetItems", "Word"} | {
+UNCHANGEABLE = {
+    *("Local", "MethodPart", "Distinct", "AllDistinct", "Referent", "Setting", "CAttribute", "SetItems", "Word"),
+} | {
     "IteratorItem", "IteratorMore", "IteratorEnd"
 }  # fmt: skip
 

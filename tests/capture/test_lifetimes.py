@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import alternator
+from capture.agreement import Captured
 
 X = torch.arange(3.0)
 pytestmark = [pytest.mark.capture, pytest.mark.usefixtures("collect_quickly")]
@@ -312,3 +313,27 @@ def test_nothing_grows(measurement, whole):
         _, blocks, kilobytes = line.split()
         assert float(blocks) < GROWTH[measurement][0], line
         assert float(kilobytes) < GROWTH[measurement][1], line
+
+
+class Pointed:
+    def __init__(self, scale):
+        self.scale = scale
+
+
+def test_a_weak_reference_is_followed():
+    def program(x, reference):
+        found = reference()
+        return x * (1 if found is None else found.scale), found
+
+    compiled = Captured(program)
+    first, second = Pointed(2), Pointed(3)
+    references = [weakref.ref(first), weakref.ref(second), weakref.ref(first)]
+    for reference in references:
+        assert torch.equal(compiled(torch.ones(2), reference)[0], program(torch.ones(2), reference)[0])
+        assert compiled(torch.ones(2), reference)[1] is reference()
+    assert len(compiled.graphs) == 2
+    dead = weakref.ref(first)
+    del first
+    assert dead() is None, "a region keeps it alive"
+    for reference in (dead, references[1], dead):
+        assert torch.equal(compiled(torch.ones(2), reference)[0], program(torch.ones(2), reference)[0])
