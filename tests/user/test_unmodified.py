@@ -89,7 +89,9 @@ if "alternator" in sys.modules:
 """
 
 
-@pytest.mark.parametrize("program", [TRAINING, STEP, MODEL, GENERATION], ids=["training", "step", "model", "generation"])
+@pytest.mark.parametrize(
+    "program", [TRAINING, STEP, MODEL, GENERATION], ids=["training", "step", "model", "generation"]
+)
 def test_same_output(tmp_path, program):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(program) + COUNT)
