@@ -367,6 +367,7 @@ STAND_INS = {
     # an argument is an iterator
     "iterator": {
         **{function: make_gathering(function) for function in (set, frozenset, str.join, bytes.join, dict.fromkeys)},
+        collections.OrderedDict.fromkeys: make_gathering(collections.OrderedDict.fromkeys),
         **{
             function: make_gathering(function)
             for cls in (set, frozenset)

@@ -32,6 +32,26 @@ for step in range(5):
     print(step, loss.item(), scheduler.get_last_lr())
 """
 
+STEP = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+
+@torch.compile(backend="eager")
+def train(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+for step in range(5):
+    print(step, train(torch.randn(4, 8)).item(), scheduler.get_last_lr())
+    scheduler.step()
+"""
+
 GENERATION = """
 import torch, transformers
 torch.manual_seed(0)
@@ -69,7 +89,9 @@ if "alternator" in sys.modules:
 """
 
 
-@pytest.mark.parametrize("program", [TRAINING, MODEL, GENERATION], ids=["training", "model", "generation"])
+@pytest.mark.parametrize(
+    "program", [TRAINING, STEP, MODEL, GENERATION], ids=["training", "step", "model", "generation"]
+)
 def test_same_output(tmp_path, program):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(program) + COUNT)
