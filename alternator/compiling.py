@@ -13,6 +13,7 @@ import warnings
 import weakref
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
 from alternator.around import give_nothing
@@ -329,6 +330,8 @@ def reset():
     for method in vars(symbolic.ShapeEnv).values() if symbolic is not None else ():
         if hasattr(method, "cache_clear"):  # by environment: torch keeps every one there
             method.cache_clear()
+    if symbolic is not None:
+        FakeTensorMode.cache_clear()  # likewise
 
 
 def frames_translated() -> int:

@@ -135,7 +135,6 @@ class Shapes:
     def __init__(self, writer):
         self.env = ShapeEnv(assume_static_by_default=True, allow_scalar_outputs=True)
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
-        self.mode.cache_enabled = False  # the cache of all modes would keep the symbols of this one
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
         self.contexts = []  # (fake with symbols, node of its tensor, context) of tensors from outside
