@@ -551,6 +551,7 @@ class Shapes:
             guards = self.env.produce_guards_verbose(
                 fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
             )
+            self.env.freeze()  # what a backend finds out later (it may compile the backward pass then) cannot be checked
             return make_conditions(guards[0].exprs, names), self.arguments
         except ConstraintViolationError:
             raise  # a size that the user promised to be dynamic is not
