@@ -418,7 +418,7 @@ class Teller:
         capture = current_capture()
         if capture is None:  # somebody began to listen in the middle
             return
-        captured, conduct = what
+        captured, conduct, conditions = what
         guards, sites, (effects, resumes) = capture.region
         self.emit(
             CaptureEnded,
@@ -430,7 +430,8 @@ class Teller:
             graph=capture.graph if captured else None,
             operations=capture.operations if captured else (),
             lines=capture.lines if captured else {},
-            guards=make_guards(guards, sites),
+            guards=make_guards(guards, sites)
+            + tuple(Guard(text, text, "Condition", None, None) for text in conditions),
             effects=tuple(effects),
             resumes=make_frames(resumes),
             end=capture.end,

@@ -551,7 +551,7 @@ class Shapes:
             guards = self.env.produce_guards_verbose(
                 fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
             )
-            self.env.freeze()  # what a backend finds out later (it may compile the backward pass then) cannot be checked
+            self.env.freeze()  # what a backend finds out later, in the backward pass, cannot be checked
             return make_conditions(guards[0].exprs, names), self.arguments
         except ConstraintViolationError:
             raise  # a size that the user promised to be dynamic is not

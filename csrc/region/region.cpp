@@ -417,7 +417,7 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     forgive_shortage();
   }
   bool listened = interest != Interest::None;
-  mention_end(point, region != nullptr);
+  mention_end(point, region.get());
   if (region != nullptr && listened) {
     // Listeners may have changed what the guards found.
     std::vector<PyObject*> slots = record::flatten(state);

@@ -175,7 +175,7 @@ class Captured {
   void mention(const char* kind, Ref<> what);
   void mention_start(const interp::StackState& state);
   void mention_idle(const Abort& abort);  // a break with nothing in front of it
-  void mention_end(const Point& point, bool captured);
+  void mention_end(const Point& point, const Region* region);
   void mention_region(const Region& region, const record::Session& session);
   void mention_step(const interp::StackState& state);
   // Goes on from a state to the end of the outermost function. `at_break`: the next instruction has to run for real.

@@ -89,6 +89,17 @@ Ref<> pack_exit(const Region& region) {
   return effects && frames ? steal(PyTuple_Pack(2, effects.get(), frames.get())) : nullptr;
 }
 
+Ref<> pack_conditions(const guard::Conditions& conditions) {
+  Ref<> texts = steal(PyList_New(0));
+  for (size_t i = 0; i < conditions.size(); ++i) {
+    Ref<> text = steal(PyUnicode_FromString(conditions.text(static_cast<int>(i)).c_str()));
+    if (!texts || !text || PyList_Append(texts.get(), text.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return texts;
+}
+
 }  // namespace
 
 Interest Captured::interest = Interest::None;
@@ -129,11 +140,14 @@ void Captured::mention_idle(const Abort& abort) {
   }
 }
 
-void Captured::mention_end(const Point& point, bool captured) {
+// `region`: null if there is none.
+void Captured::mention_end(const Point& point, const Region* region) {
   if (interest != Interest::None) {
     static constexpr const char* kNames[] = {"capture", "step", "dull", "native"};
-    mention("ended",
-            steal(Py_BuildValue("(Os)", captured ? Py_True : Py_False, kNames[static_cast<int>(point.conduct)])));
+    Ref<> conditions = region != nullptr ? pack_conditions(region->conditions) : steal(PyList_New(0));
+    mention("ended", conditions ? steal(Py_BuildValue("(OsO)", region != nullptr ? Py_True : Py_False,
+                                                      kNames[static_cast<int>(point.conduct)], conditions.get()))
+                                : nullptr);
   }
 }
 

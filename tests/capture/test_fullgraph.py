@@ -166,13 +166,6 @@ def write_that_cannot_be_rolled_back(x):
     return x
 
 
-@refuses("an attribute of a tensor is set", "x.tag = 3")
-def attribute_of_a_tensor(x):
-    x = x + 1
-    x.tag = 3
-    return x
-
-
 @refuses("print(int)", "(print(i), i)[1]")
 def in_a_sort_key(x):
     return x * sorted([2, 1], key=lambda i: (print(i), i)[1])[0]

@@ -266,6 +266,15 @@ def test_a_failed_condition_says_what_it_is():
     assert any("5 <= L['x'].size()[0]" in str(reason) for reason in reasons)
 
 
+def test_conditions_are_shown_among_the_guards():
+    compiled = alternator.compile(two_ways, backend="eager", dynamic=True)
+    heard = []
+    with alternator.events.listen(heard.append):
+        compiled(torch.randn(6, 3))
+    (ended,) = (event for event in heard if isinstance(event, alternator.events.CaptureEnded))
+    assert "5 <= L['x'].size()[0]" in [guard.text for guard in ended.guards if guard.kind == "Condition"]
+
+
 # ---- As TorchDynamo ------------------------------------------------------------------------------------------------
 
 # What torch.compile makes of it, without comments.

@@ -45,6 +45,8 @@ def said(caplog):
             compiled(x, n, [])
         found = {}
         for record in caplog.records:
+            if record.name == "torch.__trace":  # torch's own, which nobody sees
+                continue
             found.setdefault(record.name.removeprefix("alternator."), []).append(record.getMessage())
         return found
 
@@ -79,7 +81,7 @@ def test_recompiles(said):
 
 def test_limits(said):
     with pytest.warns(UserWarning, match="recompile_limit"):
-        found = said("recompiles", calls=[(X, n) for n in range(10)])
+        found = said("recompiles", calls=[(X, n + 0.5) for n in range(10)])
     assert "recompile_limit (8) reached in fn" in found["recompiles"][-1]
 
 
