@@ -186,7 +186,7 @@ class Shapes:
     def fake_for(self, fake):
         """Return what stands beside a fake; one with constant sizes is made for the occasion."""
         found = self.fakes.get(id(fake))
-        if found is None:
+        if found is None or not (has_symbols(found[1]) or has_same_geometry(fake, found[1])):  # changed in place
             with self.symbolic():
                 made = torch.empty_strided(fake.size(), fake.stride(), dtype=fake.dtype, device=fake.device)
                 if fake.requires_grad:
@@ -574,6 +574,11 @@ def keep(tensor):
 
 def has_symbols(fake):
     return fake._has_symbolic_sizes_strides
+
+
+def has_same_geometry(fake, other):
+    with torch._C.DisableTorchFunction():
+        return fake.size() == other.size() and fake.stride() == other.stride()
 
 
 def list_symbols(example):

@@ -86,6 +86,14 @@ def numbers_only(x):
     return x.shape[0] * 2 + 1
 
 
+@program(2)
+def changed_in_place(x):
+    y = torch.zeros(3, 4)
+    z = y.t() @ torch.ones(3, x.shape[0])
+    y.t_()
+    return z + y @ torch.ones(3, x.shape[0]), x.T * 2, x.T.shape
+
+
 class Holder:
     pass
 
@@ -192,6 +200,30 @@ def test_a_division_by_a_number_that_becomes_zero():
         assert same(compiled(torch.ones(2), n), torch.ones(2) * (7 // n))
     with pytest.raises(ZeroDivisionError):
         compiled(torch.ones(2), 0)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+        self.sizes = []
+
+    def forward(self, x):
+        self.seen = self.seen + x.shape[0]
+        self.sizes.append(x.shape[0] * 2)
+        return x * self.seen
+
+
+def test_sizes_in_objects_from_outside():
+    ours, theirs = Counting(), Counting()
+    compiled = alternator.compile(ours, backend="eager")
+    before = alternator.frames_translated()
+    for rows in range(2, 12):
+        x = torch.randn(rows, 3)
+        assert torch.equal(compiled(x), theirs(x))
+    assert alternator.frames_translated() - before <= 3
+    assert (ours.seen, ours.sizes) == (theirs.seen, theirs.sizes)
+    assert all(type(size) is int for size in [ours.seen, *ours.sizes])
 
 
 # ---- What the user says --------------------------------------------------------------------------------------------
