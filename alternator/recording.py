@@ -347,8 +347,8 @@ class Tracer:
     def combine(self, operation, a, b, left, right):
         return self.shapes.combine(operation, a, b, left, right)
 
-    def negate(self, a, value):
-        return self.shapes.negate(a, value)
+    def negate(self, symbol):
+        return self.shapes.compute(operator.neg, symbol)
 
     def decide(self, comparison, a, b, left, right):
         return self.shapes.decide(comparison, a, b, left, right)

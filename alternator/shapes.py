@@ -344,9 +344,6 @@ class Shapes:
         self.measures = True
         return size[0]
 
-    def negate(self, a, value):
-        return self.compute(operator.neg, a)
-
     def compute(self, function, *operands):
         with torch._C.DisableTorchFunction():
             symbol = function(*operands)

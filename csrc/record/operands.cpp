@@ -4,6 +4,19 @@ namespace alternator::record {
 
 using py::Op;
 
+bool asks_for_truth(Op op) {
+  switch (op) {
+    case Op::kUNARY_NOT:
+    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
+    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
+    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
+    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
+    case Op::kJUMP_IF_FALSE_OR_POP:
+    case Op::kJUMP_IF_TRUE_OR_POP: return true;
+    default: return false;
+  }
+}
+
 int count_deciding_operands(Op op) {
   switch (op) {
     case Op::kBINARY_OP:
@@ -14,19 +27,12 @@ int count_deciding_operands(Op op) {
     case Op::kUNARY_NEGATIVE:
     case Op::kUNARY_POSITIVE:
     case Op::kUNARY_INVERT:
-    case Op::kUNARY_NOT:
-    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
-    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
-    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
-    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
-    case Op::kJUMP_IF_FALSE_OR_POP:
-    case Op::kJUMP_IF_TRUE_OR_POP:
     case Op::kLOAD_ATTR:
     case Op::kLOAD_METHOD:
     case Op::kGET_ITER:
     case Op::kUNPACK_SEQUENCE:
     case Op::kUNPACK_EX: return 1;
-    default: return 0;
+    default: return asks_for_truth(op) ? 1 : 0;
   }
 }
 

@@ -6,6 +6,7 @@
 #include "py/generator.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
+#include "record/operands.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
 
@@ -108,10 +109,8 @@ bool only_moves_argument(PyObject* callable, PyObject* const* arguments, Py_ssiz
   if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     return PyLong_CheckExact(given);
   }
-  bool sequence =
-      PyList_CheckExact(given) || (PyTuple_Check(given) && !PyType_HasFeature(Py_TYPE(given), Py_TPFLAGS_HEAPTYPE));
-  return sequence && (callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
-                      callable == reinterpret_cast<PyObject*>(&PyTuple_Type));
+  return is_plain_sequence(given) && (callable == reinterpret_cast<PyObject*>(&PyList_Type) ||
+                                      callable == reinterpret_cast<PyObject*>(&PyTuple_Type));
 }
 
 // One of the abstract classes of containers.

@@ -1,6 +1,7 @@
 // Numbers that are another one at each call (a counter: `self.calls += 1`): what is computed with them is computed again at
 // the exit, and they need a guard for their type alone. Anything else that is done with one relies on its value (use()).
 #include "py/unique.h"
+#include "record/operands.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -9,8 +10,6 @@ using guard::Kind;
 using py::Op;
 
 namespace {
-
-bool is_number(PyObject* value) { return value != nullptr && (PyLong_CheckExact(value) || PyFloat_CheckExact(value)); }
 
 // Operations that cannot raise an exception, whatever the numbers are.
 bool is_safe(int operation) {

@@ -4,6 +4,7 @@
 // relies on the value (use()), which is a condition as well.
 #include "interp/hook.h"
 #include "py/unique.h"
+#include "record/operands.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -12,30 +13,10 @@ using py::Op;
 
 namespace {
 
-bool is_number(PyObject* value) { return PyLong_CheckExact(value) || PyFloat_CheckExact(value); }
-
-// The truth of a number is asked for.
-bool asks_for_truth(Op op) {
-  switch (op) {
-    case Op::kUNARY_NOT:
-    case Op::kPOP_JUMP_FORWARD_IF_FALSE:
-    case Op::kPOP_JUMP_FORWARD_IF_TRUE:
-    case Op::kPOP_JUMP_BACKWARD_IF_FALSE:
-    case Op::kPOP_JUMP_BACKWARD_IF_TRUE:
-    case Op::kJUMP_IF_FALSE_OR_POP:
-    case Op::kJUMP_IF_TRUE_OR_POP: return true;
-    default: return false;
-  }
-}
-
 // A number is something: its value does not matter.
 bool asks_for_none(Op op) {
   return op == Op::kPOP_JUMP_FORWARD_IF_NONE || op == Op::kPOP_JUMP_FORWARD_IF_NOT_NONE ||
          op == Op::kPOP_JUMP_BACKWARD_IF_NONE || op == Op::kPOP_JUMP_BACKWARD_IF_NOT_NONE;
-}
-
-bool is_plain_sequence(PyObject* value) {
-  return PyList_CheckExact(value) || (PyTuple_Check(value) && !PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE));
 }
 
 PyObject* item_of(PyObject* sequence, Py_ssize_t index) {
@@ -141,7 +122,7 @@ bool Recorder::compute_symbols(Op op, int oparg) {
   }
   if (op == Op::kUNARY_NEGATIVE && is_number(peek(1)) && find_symbol(peek(1)) != nullptr) {
     interp::Unobserved native;
-    follow_combination(steal(PyObject_CallMethod(tracer_, "negate", "OO", symbol_of(peek(1)), peek(1))));
+    follow_combination(steal(PyObject_CallMethod(tracer_, "negate", "O", symbol_of(peek(1)))));
     return true;
   }
   if (asks_for_none(op)) {
