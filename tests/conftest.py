@@ -5,6 +5,10 @@ import os
 
 from hypothesis import settings
 
+# As many processes as cores run the tests: threads of torch that wait for each other would only spin. Before torch is
+# imported, and for the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # No deadline: a test must not fail because the machine is busy, or because a sanitizer is on.
 settings.register_profile("alternator", deadline=None, print_blob=True)
 settings.load_profile("alternator")

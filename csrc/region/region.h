@@ -54,6 +54,12 @@ struct Region {
   bool draws = false;           // the graph draws random numbers
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 
+  // Whether it may run: torch's state, the guards, and what relates several of the objects that they find. Fills the
+  // checker's slots. `failed`: the guard that does not hold, -1 if it is something else.
+  bool fits(PyObject* const* slots, Py_ssize_t* failed);
+  // Why not, right after it was asked.
+  std::string explain_miss(PyObject* const* slots, Py_ssize_t failed) const;
+
   int traverse(visitproc visit, void* arg) const;
 };
 
@@ -80,6 +86,8 @@ enum class Conduct : uint8_t {
 enum class Interest : uint8_t { None, Brief, Full };
 
 struct Point {
+  static constexpr int kMaximumMistakes = 8;
+
   Conduct conduct = Conduct::Capture;
   int empty_traces = 0;
   std::map<int, int> misses;     // slots whose number was another one: how often no region fitted for that reason
@@ -131,7 +139,8 @@ class Captured {
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;
   void clear();
-  // Takes away the regions whose objects died.
+  // Takes away the regions whose objects died: of all captured functions, or of this one.
+  static void drop_all_dead();
   void drop_dead(std::vector<std::shared_ptr<Region>>* dropped);
   // Why the most recent region did not fit, the last time that none did.
   const std::string& last_miss() const { return last_miss_; }
@@ -160,9 +169,15 @@ class Captured {
   std::shared_ptr<Region> capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> try_capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);
-  // `again`: a trace with the same start would give another graph now.
-  std::shared_ptr<Region> finish_trace(Point& point, record::Session& session, std::shared_ptr<Region> region,
-                                       bool* again);
+  enum class Verdict : uint8_t {
+    Finish,  // the trace will do: a region is made of it
+    Again,   // another trace from the same start will be another one now
+    GiveUp,  // no region: the point's conduct says how to go on, or an exception is set
+  };
+  // What a trace that has ended is good for, before anything is made of it.
+  Verdict judge(Point& point, const record::Session& session, const interp::FrameState& outermost);
+  Verdict finish_trace(Point& point, record::Session& session, Region* region);
+  Verdict compile_graph(Point& point, record::Session& session, Region* region);
   // Clears the exception that is set if it says that memory or stack ran out while something of ours was running; a
   // backend's exceptions look otherwise (compiling.py). The program runs for real, and is captured another time.
   void forgive_shortage();
