@@ -237,7 +237,10 @@ def holds_tensor(value):
 
 
 # Those that do the right thing with symbols (shapes.py).
-SYMBOLIC_RULES = {record_call, tell_metadata, record_view, read_grad, set_grad_mode, make_tensor, read_item}
+SYMBOLIC_RULES = {
+    *(record_call, record_undifferentiated, tell_metadata, record_view, read_grad),
+    *(set_grad_mode, make_tensor, read_item),
+}
 
 # ---- The table -----------------------------------------------------------------------------------------------------
 

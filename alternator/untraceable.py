@@ -2,7 +2,8 @@
 
 Backends that differentiate a graph run each operator, and its formula for the gradient, on tensors without data. Where
 one looks at data nonetheless they refuse the graph as a whole, and do not say which it was. So each operator of a
-refused graph is tried by itself: those that fail run outside of graphs from then on, and the rest is compiled.
+refused graph is tried by itself. Where it is the formula that fails, another operator hides it if that can be done
+(opaque.py); others that fail run outside of graphs from then on, and the rest is compiled.
 (TorchDynamo looks for a shorter beginning of the function that the backend takes, statement by statement.)
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch._subclasses import FakeTensorMode
 
+from alternator.opaque import find_opaque
 from alternator.torch_errors import Unsupported
 
 
@@ -86,8 +88,11 @@ def refuse(tracer, func, args, kwargs):
 
 
 def record_undifferentiated(tracer, func, args, kwargs):
-    """Record a call whose formula for the gradient backends cannot trace, if it is not needed."""
+    """Record a call whose formula for the gradient backends cannot trace, if it is not needed or can be hidden."""
     result = tracer.compute(func, args, kwargs)
     if any(each.requires_grad for each in list_tensors(result)):
+        opaque = find_opaque(func)
+        if opaque is not None:
+            return tracer.write("call_function", opaque, args, kwargs, result)
         raise Unsupported(f"backends cannot trace the backward formula of {getattr(func, '__name__', func)}")
     return tracer.record_call(func, args, kwargs, result)
