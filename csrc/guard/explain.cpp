@@ -1,6 +1,7 @@
 // Why guards do not hold, in the user's words: "`n` was 3, is now 4".
 #include "guard/fetch.h"
 #include "py/body.h"
+#include "py/instance.h"
 #include "py/iterator.h"
 #include "py/ordered_dict.h"
 
@@ -129,11 +130,15 @@ std::string explain_kind(const GuardList& list, const Guard& guard, PyObject* pa
     case Kind::TypeVersion: return explain_class(name, guard, parent);
     case Kind::Setting: return what + change(shown(guard.value.get()), shown(read_setting(guard).get()));
     case Kind::CAttribute: return what + change(shown(guard.value.get()), shown(read_c_attribute(guard, parent).get()));
+    case Kind::BaseValue: {
+      Ref<> now = steal(py::base_value(parent));
+      return what + change(shown(guard.value.get()), now ? shown(now.get()) : "something else");
+    }
     case Kind::IteratorMore:
     case Kind::IteratorEnd: return explain_iterator(name, guard, parent);
     case Kind::IteratorItem: return "item " + std::to_string(guard.index) + " of `" + name + "` changed";
     case Kind::CacheEntry: return what + "of a cache was absent, is not any more or the cache is full";
-    case Kind::Word: return what + "stands elsewhere now";
+    case Kind::Word: return what + "is in another state: an iterator stands elsewhere, a deque's maxlen is another, ..";
     case Kind::AllDistinct: return "keys of a dict, like `" + spoken(list.names[guard.child]) + "`, have become one";
     case Kind::Distinct:
       return "`" + name + "` and `" + spoken(list.names[guard.child]) + "` were two objects, are now one";

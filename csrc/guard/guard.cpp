@@ -6,6 +6,7 @@
 
 #include "py/body.h"
 #include "py/collector.h"
+#include "py/instance.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
 #include "py/members.h"
@@ -190,6 +191,10 @@ ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vec
     case Kind::TypeVersion: return holds_type(guard, reinterpret_cast<PyTypeObject*>(parent));
     case Kind::CAttribute: {
       Ref<> now = read_c_attribute(guard, parent);
+      return now && source::same_primitive(now.get(), guard.value.get());
+    }
+    case Kind::BaseValue: {
+      Ref<> now = steal(py::base_value(parent));
       return now && source::same_primitive(now.get(), guard.value.get());
     }
     case Kind::Setting: {

@@ -129,6 +129,7 @@ PyTypeObject* deque_type() {
 }
 
 Py_ssize_t deque_limit(PyObject* deque) { return as<DequeBody>(deque)->limit; }
+Py_ssize_t deque_limit_offset() { return offsetof(DequeBody, limit); }
 
 BodyKind body_kind(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

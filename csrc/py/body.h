@@ -22,6 +22,7 @@ void exchange_bodies(PyObject* a, PyObject* b, BodyKind kind);
 // collections.deque, of which CPython exports no more than the class.
 PyTypeObject* deque_type();
 Py_ssize_t deque_limit(PyObject* deque);  // maxlen, or -1
+Py_ssize_t deque_limit_offset();
 
 // A deque that drops items when others come.
 inline bool has_limit(PyObject* object) { return body_kind(object) == BodyKind::Deque && deque_limit(object) >= 0; }

@@ -78,6 +78,31 @@ PyTypeObject* layout_base(PyTypeObject* type) {
   return type->tp_basicsize == size && type->tp_itemsize == base->tp_itemsize ? base : nullptr;
 }
 
+PyTypeObject* c_base(PyTypeObject* type) {
+  // The destructor of all classes that class statements make, which CPython keeps to itself.
+  static const destructor of_python = [] {
+    Ref<> made = steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){}", "Probe"));
+    PyErr_Clear();
+    return made ? reinterpret_cast<PyTypeObject*>(made.get())->tp_dealloc : nullptr;
+  }();
+  while (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == of_python) {
+    type = type->tp_base;
+  }
+  return type;
+}
+
+PyObject* base_value(PyObject* object) {
+  PyObject* value = PyLong_Check(object)      ? _PyLong_Copy(reinterpret_cast<PyLongObject*>(object))
+                    : PyFloat_Check(object)   ? PyFloat_FromDouble(PyFloat_AS_DOUBLE(object))
+                    : PyUnicode_Check(object) ? PyUnicode_FromObject(object)
+                    : PyBytes_Check(object)
+                        ? PyBytes_FromStringAndSize(PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object))
+                    : PyComplex_Check(object) ? PyComplex_FromCComplex(reinterpret_cast<PyComplexObject*>(object)->cval)
+                                              : nullptr;
+  PyErr_Clear();
+  return value;
+}
+
 std::vector<Py_ssize_t> slot_offsets(PyTypeObject* type) {
   std::vector<Py_ssize_t> offsets;
   for (; type != nullptr && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); type = type->tp_base) {

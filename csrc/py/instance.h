@@ -11,6 +11,11 @@ namespace alternator::py {
 // The class of C code that lays out a class's instances, if besides it there are only slots, a dict and weak references;
 // null if there is more, or if the class is not one whose contents are known.
 PyTypeObject* layout_base(PyTypeObject* type);
+// The nearest class that no class statement made: what C code knows of an instance's memory is what this one says.
+PyTypeObject* c_base(PyTypeObject* type);
+// The number, text or bytes that an instance of a class derived from int, float, complex, str or bytes is, as one of the
+// builtin class itself. New reference; null if it is no such instance.
+PyObject* base_value(PyObject* object);
 // The offsets of the members of __slots__, those of the bases first.
 std::vector<Py_ssize_t> slot_offsets(PyTypeObject* type);
 inline PyObject*& object_at(PyObject* object, Py_ssize_t offset) {

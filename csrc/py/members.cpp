@@ -18,7 +18,30 @@ bool add_inline_values(PyObject* object, PyObject* list) {
   return true;
 }
 
+bool has_method(PyTypeObject* type, const PyMethodDef* definition) {
+  Ref<> name = steal(PyUnicode_InternFromString(definition->ml_name));
+  for (Py_ssize_t i = 0; name && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i))->tp_dict;
+    PyObject* found = dict_item(dict, name.get());
+    if (found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type) && descriptor_place(found) == definition) {
+      return true;
+    }
+  }
+  PyErr_Clear();
+  return false;
+}
+
 }  // namespace
+
+PyObject* bound_to(PyObject* callable) {
+  if (Py_IS_TYPE(callable, &_PyMethodWrapper_Type)) {
+    return reinterpret_cast<BoundMethod*>(callable)->self;
+  }
+  PyObject* self = PyCFunction_CheckExact(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  // A function of a module or a class has that as its self, one of pybind11 a record of its own.
+  bool plain = self == nullptr || PyModule_Check(self) || PyType_Check(self) || PyCapsule_CheckExact(self);
+  return !plain && has_method(Py_TYPE(self), reinterpret_cast<PyCFunctionObject*>(callable)->m_ml) ? self : nullptr;
+}
 
 Ref<> own_attributes(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

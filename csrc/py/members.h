@@ -59,6 +59,22 @@ void visit_attributes(PyObject* object, Visit visit) {
 // The attributes that the instance itself holds, in their order: a list of (name, value). Null with an exception set.
 Ref<> own_attributes(PyObject* object);
 
+// A method of a C class that is bound to an object: [].append, {}.__getitem__.
+struct BoundMethod {  // Objects/descrobject.c keeps the second kind to itself
+  PyObject_HEAD;
+  PyObject* descriptor;
+  PyObject* self;
+};
+// The object that it is bound to, borrowed; null if it is no such method.
+PyObject* bound_to(PyObject* callable);
+// Where it keeps what it is a method of, and what it does.
+inline Py_ssize_t bound_self_offset(PyObject* callable) {
+  return PyCFunction_CheckExact(callable) ? offsetof(PyCFunctionObject, m_self) : offsetof(BoundMethod, self);
+}
+inline Py_ssize_t bound_definition_offset(PyObject* callable) {
+  return PyCFunction_CheckExact(callable) ? offsetof(PyCFunctionObject, m_ml) : offsetof(BoundMethod, descriptor);
+}
+
 // The dict that a view of keys, items or values shows; borrowed. Null if the object is none.
 inline PyObject* dict_of_view(PyObject* object) {
   bool view = PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "py/body.h"
 #include "py/fields.h"
+#include "py/instance.h"
 #include "py/members.h"
 #include "record/purity.h"
 
@@ -48,7 +50,10 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
 
 }  // namespace
 
-bool ReadGraph::is_nested_function(PyObject* object) {
+bool ReadGraph::has_parts(PyObject* object) {
+  if (py::bound_to(object) != nullptr) {
+    return true;
+  }
   return PyFunction_Check(object) && substitute_of(object) == nullptr &&  // a marker is of this very function
          (reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(object))->co_flags & CO_NESTED) != 0;
 }
@@ -131,8 +136,25 @@ void ReadGraph::end_read_of_object(Guard guard, PyObject* key, PyObject* value) 
     guard.expect = Expect::NewNode;
     guard.type = guard::TypePin::to(Py_TYPE(value));
     guard.child = add_node(value, name_of_read(guard.parent, guard.kind, key, guard.index));
+    int child = guard.child;
+    list_.guards.push_back(std::move(guard));
+    return read_hidden(child, value);
   }
   list_.guards.push_back(std::move(guard));
+}
+
+// What C code finds in an object without any read that could be seen.
+void ReadGraph::read_hidden(int node, PyObject* object) {
+  if (Ref<> value = steal(py::base_value(object))) {
+    Guard guard{Kind::BaseValue};
+    guard.parent = node;
+    guard.expect = Expect::Value;
+    guard.value = std::move(value);
+    list_.guards.push_back(std::move(guard));
+  }
+  if (py::body_kind(object) == py::BodyKind::Deque) {
+    read_word(node, py::deque_limit_offset(), py::deque_limit(object));
+  }
 }
 
 void ReadGraph::read_object(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyObject* value) {
@@ -153,7 +175,7 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
   } else if (sort == Sort::Primitive) {
     guard->expect = Expect::Value;
     guard->value = share(value);
-  } else if (sort == Sort::Pinned && !(is_nested_function(value) && !is_constant(node_of(value)))) {
+  } else if (sort == Sort::Pinned && !(has_parts(value) && !is_constant(node_of(value)))) {
     guard->expect = Expect::Pinned;
     guard->pin = source::Pin::to(value);
     add_constant(value, name_of_read(parent, kind, key, index));

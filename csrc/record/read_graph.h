@@ -23,8 +23,9 @@ class ReadGraph {
 
   // Whether a node is there by identity, for good.
   bool is_constant(int node) const { return constants_.count(node) != 0; }
-  // A function that is made anew each time that the function around it runs: it is compared by its parts.
-  static bool is_nested_function(PyObject* object);
+  // A function that is made anew each time that the function around it runs, or a builtin method that is bound to an object:
+  // it is compared by its parts.
+  static bool has_parts(PyObject* object);
 
   // An object that is reached by identity alone: a globals dict, a cell of a pinned function, a type, a module.
   int add_constant(PyObject* object, std::string name);
@@ -85,6 +86,7 @@ class ReadGraph {
   int add_node(PyObject* object, std::string name);
   std::optional<guard::Guard> begin_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   void end_read_of_object(guard::Guard guard, PyObject* key, PyObject* value);
+  void read_hidden(int node, PyObject* object);
   guard::TypeContents contents_of(PyTypeObject* type);
 
   guard::GuardList list_;

@@ -251,6 +251,7 @@ class Recorder : public interp::Observer {
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
   void record_super(PyObject* super, PyObject* name);
+  void record_super_operands();
   // `generic`: by object.__getattribute__ itself, whatever the class says.
   void record_instance_attribute(PyObject* object, PyObject* name, bool generic);
   void record_instance_dict(PyObject* object, int node);

@@ -179,6 +179,10 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr) {
     use_deep(PyCFunction_GET_SELF(callable));
   }
+  record_method_parts(callable);
+  if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && count == 0) {
+    record_super_operands();
+  }
   if (purity == Purity::Torch || purity == Purity::State) {
     opaque_ = true;  // torch's own Python code is not ours to capture: the call as a whole becomes a node
   }
@@ -265,9 +269,33 @@ void Recorder::substitute(PyObject** slot) {
 }
 
 void Recorder::record_method_parts(PyObject* method) {
-  if (int node = graph_.node_of(method); node >= 0) {
+  int node = graph_.node_of(method);
+  if (node < 0) {
+    return;
+  }
+  static PyObject* const name = PyUnicode_InternFromString("__self__");
+  if (PyObject* self = py::bound_to(method)) {
+    Py_ssize_t definition = py::bound_definition_offset(method);
+    graph_.read_word(node, definition, py::word_at_offset(method, definition));
+    graph_.read(node, guard::Kind::Slot, name, py::bound_self_offset(method), self);
+  } else if (Py_IS_TYPE(method, &PyMethod_Type)) {
     graph_.read(node, guard::Kind::MethodPart, nullptr, 0, PyMethod_GET_FUNCTION(method));
     graph_.read(node, guard::Kind::MethodPart, nullptr, 1, PyMethod_GET_SELF(method));
+  }
+}
+
+// super() without arguments looks into the frame that calls it: at its first argument and at its cell `__class__`.
+void Recorder::record_super_operands() {
+  PyCodeObject* code = position_.frame->f_code;
+  for (int i = 0; i < code->co_nlocalsplus; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+    if (i == 0 || PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
+      read_base_local(i);
+      PyObject* cell = position_.frame->localsplus[i];
+      if (int node = cell != nullptr && PyCell_Check(cell) ? graph_.node_of(cell) : -1; node >= 0) {
+        read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
+      }
+    }
   }
 }
 
@@ -348,7 +376,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         return;  // the hash of a tensor; where the program asks for it, it does so by hash()
       }
       if (first == nullptr || source::sort_of(first) != Sort::Pinned ||
-          (ReadGraph::is_nested_function(first) && !graph_.is_constant(graph_.node_of(first)))) {
+          (ReadGraph::has_parts(first) && !graph_.is_constant(graph_.node_of(first)))) {
         abort(AbortReason::UnknownRead, "the address of an object");
       }
       return;
@@ -412,7 +440,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         if (PyType_Check(argument)) {
           graph_.read_type(reinterpret_cast<PyTypeObject*>(argument));
         }
-        record_deep(argument, 0);  // classes in tuples
+        if (argument != first) {
+          record_deep(argument, 0);  // classes in tuples
+        }
       }
       return;
     case Purity::GetAttr:
@@ -566,9 +596,7 @@ bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_
   PyErr_Clear();
   bool put = static_cast<bool>(other);
   if (put) {
-    if (Py_IS_TYPE(*callable, &PyMethod_Type)) {
-      record_method_parts(*callable);
-    }
+    record_method_parts(*callable);
     Py_SETREF(*callable, other.release());
   }
   return put;

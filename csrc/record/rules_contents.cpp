@@ -18,11 +18,27 @@ constexpr size_t kMaximumCompared = 256;
 
 bool is_heap_type(PyObject* object) { return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE); }
 
+// Code of the program, which is seen when it runs; or there is no such method, which is an exception.
+bool is_of_python(PyTypeObject* type, const char* name) {
+  Ref<> interned = steal(PyUnicode_InternFromString(name));
+  PyObject* method = interned ? _PyType_Lookup(type, interned.get()) : nullptr;
+  return method == nullptr || PyFunction_Check(method) || method == Py_None;
+}
+
+bool is_derived_primitive(PyObject* object) { return static_cast<bool>(steal(py::base_value(object))); }
+
+// Its memory is that of any object: what it holds are attributes. Exceptions have more, which is read by name.
+bool is_plain_instance(PyObject* object) {
+  PyTypeObject* base = py::c_base(Py_TYPE(object));
+  return is_heap_type(object) &&
+         (base == &PyBaseObject_Type || PyExceptionInstance_Check(object) || is_derived_primitive(object));
+}
+
 // Hash and equality of the key are C code that looks at nothing else.
 bool is_plain_key(PyObject* key) {
   Sort sort = source::sort_of(key);
   if (sort == Sort::Primitive || sort == Sort::Pinned) {
-    return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::is_nested_function(key);
+    return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::has_parts(key);
   }
   // torch.Size is a tuple like any other.
   bool tuple = PyTuple_CheckExact(key) ||
@@ -141,7 +157,7 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   if (PyType_Check(container) && is_generic_builtin(reinterpret_cast<PyTypeObject*>(container))) {
     return;  // list[int]
   }
-  if (!is_heap_type(container)) {
+  if (!is_of_python(type, "__getitem__") && !is_derived_primitive(container)) {
     abort(AbortReason::UnknownRead, std::string("an item of ") + type->tp_name);
   }
 }
@@ -279,7 +295,7 @@ void Recorder::record_contents(PyObject* container) {
     }
     return;
   }
-  if (!is_heap_type(container)) {
+  if (!is_plain_instance(container)) {
     abort(AbortReason::UnknownRead, std::string("what is in ") + Py_TYPE(container)->tp_name);
   }
 }
@@ -355,7 +371,7 @@ void Recorder::record_length(PyObject* container) {
       return abort(AbortReason::WriteOutside, "a dict is written and then measured");
     }
     graph_.read_length(node, PyDict_GET_SIZE(holder));
-  } else if (!is_heap_type(container)) {
+  } else if (!is_of_python(type, "__len__") && !is_derived_primitive(container)) {
     abort(AbortReason::UnknownRead, std::string("the length of ") + type->tp_name);
   }
 }
@@ -372,7 +388,11 @@ void Recorder::record_truth(PyObject* object) {
     return record_length(object);
   }
   if (!graph_.read_type(type)) {
-    abort(AbortReason::UnknownRead, "a class");
+    return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (has_truth && graph_.is_outside(object) && source::sort_of(object) == Sort::Object &&
+      !is_of_python(type, "__bool__") && !is_derived_primitive(object)) {
+    abort(AbortReason::UnknownRead, std::string("the truth of ") + type->tp_name);
   }
 }
 

@@ -1,5 +1,6 @@
 """Runs a function eagerly and compiled on equal inputs and compares everything that a program can see."""
 
+import collections
 import copy
 import dataclasses
 import traceback
@@ -21,7 +22,7 @@ def same(a, b) -> bool:
         return facts[0] == facts[1] and torch.equal(a.nan_to_num(), b.nan_to_num())
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a) and same_attributes(a, b)
-    if isinstance(a, (list, tuple)):
+    if isinstance(a, (list, tuple, collections.deque)):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, float) and a != a:
         return b != b
