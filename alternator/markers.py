@@ -200,7 +200,7 @@ def install():
     _capture.add_purity("state", dynamo_utils._set_error_on_graph_break)
     make_notes()[dynamo_utils._set_error_on_graph_break] = note_error_setting
     for original, wrapped in find_stand_ins().items():
-        if _capture.purity_of(original) is None:
+        if _capture.purity_of(original) is None and _capture.substitute_of(original) is None:
             substitution.put(original, wrapped.__torch_dynamo_polyfill__)
 
 

@@ -156,12 +156,12 @@ ROWS = [
         ("io.*", "open(*", "torch.serialization.*", "*.read(*", "pickle.*", "_pickle.*", "os.*", "posix.*"),
     ),
     Row(
-        "DeepCopy",
+        "TensorDeepCopy",
         "MustRun",
         "Attempted to copy.deepcopy a tensor",
-        "`{name}` makes tensors and objects that no graph knows.",
+        "`{name}` makes tensors that no graph knows.",
         ("Use `x.detach().clone()`.", OUTSIDE),
-        ("copy.*",),
+        ("torch._tensor.Tensor.__deepcopy__*",),
     ),
     Row(
         "Output",
@@ -294,6 +294,14 @@ ROWS = [
         "A number that varies: `{detail}`",
         "`{detail}` is another number each time; instead of a graph for each value, its use runs for real.",
         ("Compute with it outside of the compiled function.", "Pass it as a tensor: `torch.tensor(n)`."),
+    ),
+    Row(
+        "AddressKept",
+        "UnsupportedResult",
+        "The address of an object is used: `id()`",
+        "An address is another one in each run, so a graph that depends on it could never be used again.",
+        ("Compare objects with `is`.", OUTSIDE),
+        ("the address of an object",),
     ),
     Row(
         "Result",

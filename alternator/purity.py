@@ -10,6 +10,7 @@ import collections
 import contextvars
 import copy
 import functools
+import inspect
 import itertools
 import math
 import operator
@@ -25,9 +26,15 @@ def methods(cls, *names):
 
 
 def all_methods(cls):
-    """All C methods of a type whose objects are immutable."""
-    found = [value for value in vars(cls).values() if isinstance(value, types.MethodDescriptorType)]
-    return found + [value for value in vars(cls).values() if isinstance(value, types.WrapperDescriptorType)]
+    """All C methods of a type whose objects are immutable; also those of the class (int.from_bytes)."""
+    kinds = (types.MethodDescriptorType, types.WrapperDescriptorType)
+    found = [value for value in vars(cls).values() if isinstance(value, kinds)]
+    return found + [value for name in vars(cls) if is_c_function(value := getattr(cls, name)) and name != "__new__"]
+
+
+def is_c_function(value):
+    """Tell whether it is a function, or a method that is bound to a class."""
+    return isinstance(value, types.BuiltinFunctionType)
 
 
 SET_METHODS = [
@@ -70,7 +77,7 @@ def make_rows() -> dict[str, list]:
             *(torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only),
             # Constants of the build.
             *(torch._C._is_autocast_available, torch._C._get_privateuse1_backend_name, torch.finfo, torch.iinfo),
-            torch.device,
+            *(torch.device, torch.device.__reduce__, torch.dtype.__reduce__),
             *methods(torch.Size, "numel", "__add__", "__mul__", "__rmul__"),
             torch._C._log_api_usage_once,  # counts for the vendor, no effect for the program
         ],
@@ -79,6 +86,10 @@ def make_rows() -> dict[str, list]:
             *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
         ],
         "identity": [id, torch.Tensor.__hash__],
+        "keyed": [
+            *(copy.deepcopy, copy._deepcopy_list, copy._deepcopy_tuple, copy._deepcopy_dict, copy._keep_alive),
+            *(copy._reconstruct, inspect.unwrap, torch.nn.Parameter.__deepcopy__),
+        ],
         "shallow": [
             *(tuple, list, dict, enumerate, zip, map, filter, reversed),
             *methods(dict, "items", "keys", "values", "copy", "__iter__"),
@@ -90,7 +101,8 @@ def make_rows() -> dict[str, list]:
             *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile, itertools.dropwhile),
             *(itertools.filterfalse, itertools.combinations, itertools.permutations, itertools.pairwise),
             *(itertools.combinations_with_replacement, itertools.compress, itertools.groupby, itertools.cycle),
-            *(bytes, bytearray, torch.Size, types.SimpleNamespace),
+            *(bytes, bytearray, torch.Size, torch.Size.__reduce__, types.SimpleNamespace),
+            *[cls for cls in vars(torch.return_types).values() if isinstance(cls, type)],
             *(
                 functools.partial,
                 collections.OrderedDict,
@@ -134,7 +146,11 @@ def make_rows() -> dict[str, list]:
         "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
         "truth": [bool, operator.truth, operator.not_],
         "own": [*methods(types.GeneratorType, "send", "throw", "close")],
-        "primed": find_caches_of_typing(),
+        "primed": [
+            *find_caches_of_typing(),
+            # torch.ops.space.name.overload: what was never looked for before
+            *(cls.__getattr__ for cls in (torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)),
+        ],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
         "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
         "get_attr": [getattr, hasattr, object.__getattribute__],
@@ -174,8 +190,9 @@ def make_rows() -> dict[str, list]:
         "torch": list(find_torch_functions()),
         "real": [
             *(torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
+            torch.Tensor.__deepcopy__,
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
-            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile, copy.deepcopy),
+            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile),
         ],
         "setting": [
             *(sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()),

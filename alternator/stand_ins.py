@@ -222,6 +222,10 @@ def add_all(self, /, *iterables):
 # ---- Objects that are called ---------------------------------------------------------------------------------------
 
 
+def call_unpacking(function, iterable, /, **kwargs):
+    return function(*[*iterable], **kwargs)
+
+
 def call_partial(self, /, *args, **kwargs):
     return self.func(*self.args, *args, **{**self.keywords, **kwargs})
 
@@ -380,6 +384,8 @@ STAND_INS = {
     },
     # an argument is C code that can be called
     "callback": {map: map_, re.Pattern.sub: sub},
+    # f(*x), where x is no list or tuple
+    "unpacking": {...: call_unpacking},
     "two": {iter: iter_},
     # of a tensor and torch.FloatTensor or the like
     "tensor_type": {isinstance: is_of_tensor_type},
@@ -402,6 +408,7 @@ STAND_INS = {
 
 
 def make_table():
+    from alternator.copying import COPY_STAND_INS
     from alternator.torch_stand_ins import TORCH_STAND_INS
 
-    return {**STAND_INS, "always": STAND_INS["always"] | make_operators() | TORCH_STAND_INS}
+    return {**STAND_INS, "always": STAND_INS["always"] | make_operators() | TORCH_STAND_INS | COPY_STAND_INS}

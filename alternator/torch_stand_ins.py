@@ -9,6 +9,7 @@ import torch
 from torch._functorch import eager_transforms
 from torch._functorch.vmap import vmap_impl
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
+from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from alternator import _capture, torch_hooks
@@ -102,6 +103,8 @@ class Context(FunctionCtx):
 
 
 def apply(cls, *args, **kwargs):
+    if cls is BackwardHookFunction:
+        refuse("backward hooks of modules, for which torch looks at what autograd recorded")
     separate = cls.setup_context is not no_setup
     if kwargs or separate:
         args = bind_arguments(cls.forward, separate, args, kwargs)

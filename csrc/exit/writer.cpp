@@ -196,6 +196,10 @@ int ExitWriter::add(PyObject* value) {
     return step.index >= 0 ? add_tensor(value, std::move(step)) : refuse(value);
   }
   if (sort == Sort::Primitive) {
+    if (around_.is_address(value)) {
+      reason_ = reason_.empty() ? "the address of an object" : reason_;
+      return -1;
+    }
     Step step{StepKind::Constant};
     step.object = share(value);
     return emit(value, std::move(step));
@@ -256,6 +260,11 @@ int ExitWriter::add_fresh(PyObject* value) {
   }
   if (is_dict_view(value)) {
     return add_parts(value, StepKind::View, {py::viewed_dict(value)}, as_object(type));
+  }
+  if (type == &PyDictProxy_Type) {
+    Step call{StepKind::Call};
+    call.index = add(as_object(type));
+    return add_part(&call, py::shown_mapping(value)) ? emit(value, std::move(call)) : -1;
   }
   if (type == &PyGen_Type) {
     return add_generator(value);

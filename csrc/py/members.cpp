@@ -66,4 +66,26 @@ Ref<> own_attributes(PyObject* object) {
   return list;
 }
 
+namespace {
+
+struct MappingProxy {  // as in Objects/descrobject.c
+  PyObject_HEAD PyObject* mapping;
+};
+
+}  // namespace
+
+std::span<const Py_ssize_t> fixed_parts(PyObject* object) {
+  static const Py_ssize_t view[] = {offsetof(_PyDictViewObject, dv_dict)};
+  static const Py_ssize_t proxy[] = {offsetof(MappingProxy, mapping)};
+  static const Py_ssize_t slice[] = {offsetof(PySliceObject, start), offsetof(PySliceObject, stop),
+                                     offsetof(PySliceObject, step)};
+  if (PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object)) {
+    return view;
+  }
+  if (Py_IS_TYPE(object, &PyDictProxy_Type)) {
+    return proxy;
+  }
+  return PySlice_Check(object) ? std::span<const Py_ssize_t>(slice) : std::span<const Py_ssize_t>();
+}
+
 }  // namespace alternator::py

@@ -1,6 +1,8 @@
 // Looking into objects without running anybody's code and without changing their layout.
 #pragma once
 
+#include <span>
+
 #include "base/ref.h"
 #include "py/layout.h"
 
@@ -75,10 +77,14 @@ inline Py_ssize_t bound_definition_offset(PyObject* callable) {
   return PyCFunction_CheckExact(callable) ? offsetof(PyCFunctionObject, m_ml) : offsetof(BoundMethod, descriptor);
 }
 
-// The dict that a view of keys, items or values shows; borrowed. Null if the object is none.
-inline PyObject* dict_of_view(PyObject* object) {
-  bool view = PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object);
-  return view ? reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict) : nullptr;
+// Where an object that is fixed once it is made keeps what it shows: a view of a dict or a read-only one, a slice. None for
+// all others.
+std::span<const Py_ssize_t> fixed_parts(PyObject* object);
+
+// The mapping that a view of keys, items or values, or a mappingproxy, shows; borrowed. Null if the object is none.
+inline PyObject* shown_mapping(PyObject* object) {
+  auto parts = fixed_parts(object);
+  return parts.size() == 1 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + parts[0]) : nullptr;
 }
 
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.

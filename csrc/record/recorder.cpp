@@ -653,7 +653,7 @@ void Recorder::record(Op op, int oparg) {
     }
     case Op::kCALL_FUNCTION_EX: {
       bool has_kwargs = oparg & 1;
-      return record_star_call(&position_.stack_top[has_kwargs ? -3 : -2], peek(has_kwargs ? 2 : 1),
+      return record_star_call(&position_.stack_top[has_kwargs ? -3 : -2], &position_.stack_top[has_kwargs ? -2 : -1],
                               has_kwargs ? peek(1) : nullptr);
     }
     case Op::kMAKE_FUNCTION:

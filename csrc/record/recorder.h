@@ -56,6 +56,8 @@ class Recorder : public interp::Observer {
   PyObject* symbol_of(PyObject* number) const;
   // How a number was computed, if the exit has to do it again.
   std::optional<exits::Arithmetic> arithmetic_of(PyObject* value) const;
+  // What id() gave; it must not leave the region.
+  bool is_address(PyObject* value) const;
   // Codes whose frames ask not to be captured (torch._dynamo.skip_frame): calls of them are breaks.
   void set_skipped(const std::unordered_set<const void*>* codes) { skipped_ = codes; }
   // A frame that asked for it, and was begun by the trace; null if none did.
@@ -194,6 +196,7 @@ class Recorder : public interp::Observer {
     int operation = -1;
     Ref<> left, right;
     Ref<> symbol;
+    bool is_address = false;  // rules_addresses.cpp
     bool is_item() const { return ahead >= 0; }
   };
   // `follows`: the item will be on top of the stack when the next instruction begins.
@@ -203,6 +206,14 @@ class Recorder : public interp::Observer {
   void record_map_next(PyObject* iterator);
   bool record_zip_advance(PyObject* iterator, int node, Item* item);
   void follow_item(PyObject** value, const Item& item);
+  // Addresses: record/rules_addresses.cpp.
+  void record_address(PyObject* object);
+  // A dict or set that the trace made.
+  bool is_own_table(PyObject* object) const;
+  // An instruction, or a call of C code, only finds or keeps things by the numbers that it is given.
+  bool finds_by_address(py::Op op) const;
+  bool finds_by_address(std::optional<Purity> purity, PyObject* callable, PyObject* const* arguments,
+                        Py_ssize_t count) const;
   // Numbers: record/rules_numbers.cpp.
   // Reads a number that varies from call to call by its type alone. False if it has to be read as anything else.
   bool read_moving_number(int node, guard::Kind kind, PyObject* key, PyObject* value);
@@ -266,6 +277,7 @@ class Recorder : public interp::Observer {
   void record_item(PyObject* container, PyObject* key, bool by_base = false);
   void read_dict_item(int node, PyObject* dict, PyObject* key);
   void record_contents(PyObject* container);
+  void read_fixed_parts(PyObject* object);
   void record_dict_contents(int node, PyObject* container, PyObject* holder);
   // `compared`: it is compared with other objects, and what it holds too.
   void record_deep(PyObject* object, int depth, bool compared = false);
@@ -301,7 +313,7 @@ class Recorder : public interp::Observer {
   void record_disabled_start(PyObject* function);
   // As instructions make them; a stand-in may take the callable's place on the stack.
   void record_vector_call(PyObject** callable, Py_ssize_t count);
-  void record_star_call(PyObject** callable, PyObject* args, PyObject* kwargs);
+  void record_star_call(PyObject** callable, PyObject** given, PyObject* kwargs);
   PyObject* call_names() const;
   bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
   void record_import(PyObject* name, PyObject* level);
@@ -398,6 +410,7 @@ class Recorder : public interp::Observer {
   std::string raised_place_;
   bool notes_sites_ = false;
   Ref<> spy_;
+  bool keying_ = false;      // the instruction or call that is recorded may have addresses
   bool computed_ = false;    // the call that is recorded computes with symbols
   bool opaque_ = false;      // the call that is recorded is to run as one step
   int64_t torch_steps_ = 0;  // instructions that torch executed, calls of lru_caches and of what sets states

@@ -1,4 +1,6 @@
 // What reading an attribute or a global reads: the same steps as CPython's look-up, without running anything.
+#include "interp/hook.h"
+#include "py/body.h"
 #include "py/members.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
@@ -194,8 +196,9 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
   PyObject* on_meta = _PyType_Lookup(meta, name);
   if (on_meta != nullptr && Py_TYPE(on_meta)->tp_descr_set != nullptr &&
       !PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(on_meta) != &PyProperty_Type) {
-    if (!is_one_of(name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__",
-                          "__doc__", "__flags__"})) {
+    if (!is_one_of(
+            name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__doc__",
+                   "__flags__", "__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__"})) {
       abort(AbortReason::UnknownRead, "the inside of a class");
     }
     return;
@@ -265,6 +268,9 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
       if (is_one_of(name, {"__dict__"}) && !module) {
         return record_instance_dict(object, node);
       }
+      if (py::body_kind(object) == py::BodyKind::Deque && is_one_of(name, {"maxlen"})) {
+        return graph_.read_word(node, py::deque_limit_offset(), py::deque_limit(object));
+      }
       return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
     }
     if (Py_TYPE(descriptor) == tuple_getter) {
@@ -284,6 +290,12 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   }
   bool known = true;
   PyObject* own = py::own_attribute(object, name, &known);
+  if (known && own == nullptr && descriptor == nullptr && hook != nullptr && purity_of(hook) == Purity::Primed) {
+    interp::Unobserved native;  // torch.ops.space.name: found, and kept as an attribute
+    Ref<> primed = steal(PyObject_GetAttr(object, name));
+    PyErr_Clear();
+    own = py::own_attribute(object, name, &known);
+  }
   if (!known) {
     return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
   }

@@ -159,16 +159,17 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
     record_method_parts(callable);
     return record_call(PyMethod_GET_FUNCTION(callable), all.data(), static_cast<Py_ssize_t>(all.size()));
   }
-  if (PyFunction_Check(callable) && !purity_of(callable)) {
+  std::optional<Purity> purity = purity_of(callable);
+  if (PyFunction_Check(callable) && (!purity || purity == Purity::Keyed)) {
     if (!is_of_real_module(callable) && !is_disabled(callable)) {
       return;  // its frame's start is seen
     }
     AbortReason reason = is_disabled(callable) ? AbortReason::DisabledCall : AbortReason::MustRun;
     return asks_to_skip(callable) ? record_skip_request() : abort(reason, quote_call(callable, arguments, count));
   }
-  std::optional<Purity> purity = purity_of(callable);
   bool for_torch = count > 0 && source::is_tensor(arguments[0]);
   bool by_torch = purity == Purity::Torch || (purity.has_value() && is_tensor_operation(arguments, count));
+  keying_ = finds_by_address(purity, callable, arguments, count);
   for (Py_ssize_t i = 0; !computed_ && !passes_on_to_python(callable) && i < count; ++i) {
     if (by_torch) {
       give_to_torch(arguments[i]);
@@ -179,6 +180,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
   if (PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr) {
     use_deep(PyCFunction_GET_SELF(callable));
   }
+  keying_ = false;
   record_method_parts(callable);
   if (callable == reinterpret_cast<PyObject*>(&PySuper_Type) && count == 0) {
     record_super_operands();
@@ -375,9 +377,9 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) == Purity::Identity) {
         return;  // the hash of a tensor; where the program asks for it, it does so by hash()
       }
-      if (first == nullptr || source::sort_of(first) != Sort::Pinned ||
-          (ReadGraph::has_parts(first) && !graph_.is_constant(graph_.node_of(first)))) {
-        abort(AbortReason::UnknownRead, "the address of an object");
+      if (first != nullptr && (source::sort_of(first) != Sort::Pinned ||
+                               (ReadGraph::has_parts(first) && !graph_.is_constant(graph_.node_of(first))))) {
+        record_address(first);
       }
       return;
     case Purity::Shallow:
@@ -522,6 +524,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
       [[fallthrough]];
     case Purity::Real: return abort(AbortReason::MustRun, quote_call(callable, arguments, count));
     case Purity::State: return record_state_call(callable);
+    case Purity::Keyed:
     case Purity::Scope: return;  // told when its frame begins
     case Purity::Inner:
       if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) != Purity::Scope) {
@@ -602,18 +605,26 @@ bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_
   return put;
 }
 
-void Recorder::record_star_call(PyObject** callable, PyObject* args, PyObject* kwargs) {
+void Recorder::record_star_call(PyObject** callable, PyObject** given, PyObject* kwargs) {
+  if (!PyTuple_Check(*given) && !PyList_Check(*given)) {
+    // C code would take its items: a stand-in does so, and makes the call.
+    Ref<> all = steal(PyTuple_Pack(2, *callable, *given));
+    Ref<> call = unpacking_call();
+    if (!all || !call) {
+      PyErr_Clear();
+      return abort(AbortReason::UnsupportedInstruction, "a call with * of something that is no list or tuple");
+    }
+    Py_SETREF(*given, all.release());
+    Py_SETREF(*callable, call.release());
+    return;
+  }
+  PyObject* args = *given;
   record_iteration(args);
   if (kwargs != nullptr) {
     record_iteration(kwargs);
   }
-  if (ended_ || !PyTuple_Check(args)) {
-    if (!ended_ && !PyList_Check(args)) {
-      abort(AbortReason::UnsupportedInstruction, "a call with * of something that is no list or tuple");
-    }
-    if (ended_) {
-      return;
-    }
+  if (ended_) {
+    return;
   }
   std::vector<PyObject*> all;
   for (Py_ssize_t i = 0; i < Py_SIZE(args); ++i) {

@@ -107,6 +107,10 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
+  if (PyObject* mapping = py::shown_mapping(container)) {
+    read_fixed_parts(container);
+    return record_item(mapping, key);
+  }
   if (!PyList_Check(container) && !PyTuple_Check(container) && !is_keyed_by_tensor(container, key)) {
     record_key(key);
   }
@@ -258,6 +262,18 @@ void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {
   }
 }
 
+// What a view of a dict shows, or a slice is made of.
+void Recorder::read_fixed_parts(PyObject* object) {
+  static PyObject* const names[] = {PyUnicode_InternFromString("mapping"), PyUnicode_InternFromString("start"),
+                                    PyUnicode_InternFromString("stop"), PyUnicode_InternFromString("step")};
+  auto offsets = py::fixed_parts(object);
+  int node = graph_.node_of(object);
+  for (size_t i = 0; node >= 0 && i < offsets.size(); ++i) {
+    PyObject* name = names[offsets.size() == 1 ? 0 : i + 1];
+    graph_.read(node, Kind::Slot, name, offsets[i], py::object_at(object, offsets[i]));
+  }
+}
+
 void Recorder::record_contents(PyObject* container) {
   int node = graph_.node_of(container);
   if (node < 0 || source::sort_of(container) != Sort::Object) {
@@ -265,6 +281,13 @@ void Recorder::record_contents(PyObject* container) {
   }
   if (Py_IS_TYPE(container, &PyMethod_Type)) {
     return record_method_parts(container);
+  }
+  if (auto parts = py::fixed_parts(container); !parts.empty()) {
+    read_fixed_parts(container);
+    for (Py_ssize_t offset : parts) {
+      record_contents(py::object_at(container, offset));
+    }
+    return;
   }
   PyObject* holder = holder_of(container);
   if (PyList_Check(holder) || PyTuple_Check(holder)) {
@@ -324,8 +347,8 @@ void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   if (depth > 8) {
     return abort(AbortReason::UnknownRead, "containers nested too deeply");
   }
-  if (PyObject* dict = py::dict_of_view(object)) {
-    return record_deep(dict, depth + 1, compared);
+  if (PyObject* mapping = py::shown_mapping(object)) {
+    return record_deep(mapping, depth + 1, compared);
   }
   if (PyList_Check(object) || PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; !ended_ && i < Py_SIZE(object); ++i) {
@@ -352,6 +375,10 @@ void Recorder::record_deep(PyObject* object, int depth, bool compared) {
 void Recorder::record_length(PyObject* container) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (PyObject* mapping = py::shown_mapping(container)) {
+    read_fixed_parts(container);
+    return record_length(mapping);
   }
   int node = graph_.node_of(container);
   if (node < 0 || source::sort_of(container) != Sort::Object) {
@@ -457,7 +484,7 @@ void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
     if (PyType_Check(operand)) {
       continue;  // int | None
     }
-    if (py::dict_of_view(operand) != nullptr) {
+    if (py::shown_mapping(operand) != nullptr) {
       record_deep(operand, 0, true);
       continue;
     }
@@ -508,6 +535,10 @@ void Recorder::record_membership(PyObject* container, PyObject* item) {
   }
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
+  }
+  if (Py_IS_TYPE(container, &PyDictProxy_Type)) {
+    read_fixed_parts(container);
+    return record_membership(py::shown_mapping(container), item);
   }
   record_key(item);
   int node = graph_.node_of(container);

@@ -18,6 +18,9 @@ bool is_concatenation(PyObject* left, PyObject* right) {
 void Recorder::use(PyObject* value) {
   if (auto found = followed_.find(value); found != followed_.end()) {
     const Followed& followed = found->second;
+    if (followed.is_address) {
+      return keying_ ? void() : abort(AbortReason::UnknownRead, "the address of an object");
+    }
     if (followed.symbol) {
       return settle(followed.symbol.get());
     }
@@ -106,6 +109,7 @@ void Recorder::use_operands(Op op, int oparg) {
   if (op == Op::kBINARY_OP && is_concatenation(peek(2), peek(1))) {
     return;
   }
+  keying_ = finds_by_address(op);
   int count = only_moves(op) ? 0 : count_touched(op, oparg);
   Py_ssize_t depth = position_.stack_top - py::stack_base(position_.frame);
   for (int i = 1; i <= count && i <= depth; ++i) {
@@ -137,6 +141,7 @@ void Recorder::use_operands(Op op, int oparg) {
       looks_into(op, i) ? use_deep(peek(i)) : use(peek(i));
     }
   }
+  keying_ = false;
 }
 
 }  // namespace alternator::record

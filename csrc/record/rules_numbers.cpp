@@ -62,7 +62,7 @@ void Recorder::meet_awaited(const interp::Position& position) {
 bool Recorder::is_moving(PyObject* value) const {
   auto found = followed_.find(value);
   if (found != followed_.end()) {
-    return !found->second.is_item();
+    return !found->second.is_item() && !found->second.is_address;
   }
   int slot = start_->slot_of_copy(value);
   return slot >= 0 && !read_slots_[slot] &&

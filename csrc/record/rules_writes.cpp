@@ -72,7 +72,10 @@ void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool del
       // One of the program's own. The tensors that a trace makes have them as well, and the exit gives them on.
       return graph_.is_outside(object) ? record_generic_attribute_write(object, name, deletes) : void();
     }
-    if (deletes || on_class == nullptr || !Py_IS_TYPE(on_class, &PyGetSetDescr_Type)) {
+    // `__class__` and the like are Python's, and would be set at once.
+    bool special =
+        PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+    if (deletes || special || on_class == nullptr || !Py_IS_TYPE(on_class, &PyGetSetDescr_Type)) {
       return abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set");
     }
     opaque_ = true;  // torch's own: sent to the tracer

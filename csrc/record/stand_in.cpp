@@ -56,6 +56,7 @@ bool is_tensor_type(PyObject* object) {
 bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
   switch (when) {
     case When::Always:
+    case When::Unpacking:
     case When::Instance: return true;
     case When::TensorType: return positional == 2 && source::is_tensor(arguments[0]) && is_tensor_type(arguments[1]);
     case When::Two: return positional == 2;
@@ -115,7 +116,9 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
     self = share(callable);
   }
   const StandIn& entry = found->second;
-  if (entry.function == caller || !applies(entry.when, arguments, count, positional)) {
+  // A function that keeps addresses calls itself and its parts directly: only the outermost call is one of C code.
+  bool is_part = purity_of(callable) == Purity::Keyed && purity_of(caller) == Purity::Keyed;
+  if (entry.function == caller || is_part || !applies(entry.when, arguments, count, positional)) {
     return nullptr;
   }
   if (PyCFunction_Check(callable) || is_method_wrapper(callable)) {
@@ -126,6 +129,12 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   }
   Ref<> target = self ? steal(PyMethod_New(entry.function, self.get())) : share(entry.function);
   return target ? steal(PyCFunction_New(&relay_method, target.get())) : nullptr;
+}
+
+Ref<> unpacking_call() {
+  static const void* const key = PyDict_GetItemString(PyEval_GetBuiltins(), "Ellipsis");
+  auto found = table.find(key);
+  return found != table.end() ? steal(PyCFunction_New(&relay_method, found->second.function)) : nullptr;
 }
 
 bool is_stand_in(PyObject* globals) { return own_globals.count(globals) != 0; }

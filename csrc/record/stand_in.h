@@ -14,6 +14,9 @@ bool fill_stand_ins(PyObject* table);
 Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
                    PyObject* caller);
 
+// f(*iterable): C code that is called with f and the iterable in front of the names.
+Ref<> unpacking_call();
+
 // The frame runs such a function, or one that is written beside it.
 bool is_stand_in(PyObject* globals);
 

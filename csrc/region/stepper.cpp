@@ -40,6 +40,19 @@ bool touches_tensors(const interp::Position& position) {
   return false;
 }
 
+// A function that has a break inside and works with addresses: no region can begin in the middle of it.
+bool calls_by_address(const interp::Position& position) {
+  auto [at, oparg, op] = py::Instruction(position.instruction);
+  if (op == Op::kKW_NAMES) {
+    oparg = py::oparg_of(at[1]);
+  } else if (op != Op::kCALL) {
+    return false;
+  }
+  PyObject** arguments = position.stack_top - oparg;
+  PyObject* callable = arguments[arguments[-2] != nullptr ? -2 : -1];
+  return callable != nullptr && record::purity_of(callable) == record::Purity::Keyed;
+}
+
 // A region has guards and slots for each frame that it stands on, and each depth of a recursion is a point of its own: a
 // recursion that breaks at each level would need their square. Deeper calls are left to run for real.
 constexpr int kMaximumFrames = 200;
@@ -72,13 +85,14 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
   }
   if (!begun_) {
     begun_ = true;
-    return dull_ ? interp::Verdict::Go : interp::Verdict::Opaque;
+    return dull_ && !calls_by_address(position) ? interp::Verdict::Go : interp::Verdict::Opaque;
   }
   if (is_too_deep(position)) {
     return interp::Verdict::Opaque;
   }
   if (tensor::has_modes() || (dull_ && !touches_tensors(position))) {
-    return interp::Verdict::Go;  // a mode sees every call, until it is switched off
+    // A mode sees every call, until it is switched off.
+    return calls_by_address(position) ? interp::Verdict::Opaque : interp::Verdict::Go;
   }
   stopped_ = interp::take_snapshot(position);
   return interp::Verdict::Abandon;

@@ -1,7 +1,7 @@
 """What the tracer refuses, mistakes of the program, and what backends are told of nodes."""
 
 import copy
-import types
+import re
 import warnings
 
 import pytest
@@ -273,17 +273,20 @@ def test_checkpoints(reentrant, backend):
         assert all(map(torch.equal, *results))
 
 
+PATTERN = re.compile("y")
+
+
 def makes_what_cannot_be_rebuilt(x):
     y = x + 1
-    made = types.MappingProxyType({"y": y})
+    made = PATTERN.match("y")
     z = y * 2
     z.sum().item()
-    return z * 3, made["y"] is y
+    return z * 3, made[0] == "y"
 
 
 def returns_what_cannot_be_rebuilt(x):
     y = x + 1
-    made = types.MappingProxyType({"y": y})
+    made = PATTERN.match("y")
     return y * 2, made
 
 
@@ -294,7 +297,7 @@ def test_what_cannot_be_rebuilt_at_an_exit_is_made_for_real(fn, graphs):
         (found, made), (expected, other) = captured(X), fn(X)
         assert torch.equal(found, expected)
         assert type(made) is type(other)
-        assert dict(made).keys() == {"y"} if graphs == 2 else made is True
+        assert made[0] == "y" if graphs == 2 else made is True
     assert captured.said == []
     assert sum("Reconstruction failure" in text for text in captured.breaks) == 1
     assert len(captured.graphs) == graphs

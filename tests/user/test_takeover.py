@@ -279,3 +279,17 @@ def test_the_pth_file_asks_the_environment(value, imported):
     environment = os.environ | {"ALTERNATOR": value}
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout == f"{imported} False\n", done.stderr
+
+
+def test_parameters_are_made_in_graphs():
+    """TorchDynamo's own stand-in for what makes them is not ours."""
+    with alternator.installed():
+        graphs = []
+
+        def keep(graph, examples):
+            graphs.append(graph)
+            return graph
+
+        run = torch.compile(lambda x: torch.nn.Parameter(x * 2) + 1, backend=keep, fullgraph=True)
+        assert torch.equal(run(torch.ones(2)), torch.full((2,), 3.0))
+        assert len(graphs) == 1
