@@ -133,6 +133,7 @@ class Tracer:
         self.deferrals = Deferrals()
         self.flags = {}  # number of an input -> requires_grad that it gets in front of the graph
         self.dtype = None  # the default dtype outside of the graph and inside, if they are two
+        self.altered = []  # tensors from outside of which something but data is changed around the graph
         self.leaves = []  # tensors that are made in front of the graph
         self.grads = {}  # id of a tensor -> its gradient, if the trace set it
         self.returning = set()  # nodes that give one of their arguments
@@ -405,6 +406,11 @@ class Tracer:
             storage == each.untyped_storage()._cdata and (version is None or each._version != version)
             for each, version in self.versions
         )
+
+    def alter(self, known):
+        """Note that more than the data of a tensor is changed, if it is one from outside."""
+        if known.real is not None:
+            self.altered.append(known.real)
 
     def close(self, known, reason, wholly=False):
         """Have the next use of a tensor end the trace."""

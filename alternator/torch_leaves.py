@@ -56,6 +56,7 @@ def change_flag(tracer, tensor, flag):
         return tensor
     is_input = known.real is not None or known.leaf is not None
     node = tracer.node_of(tensor) if is_input else None
+    tracer.alter(known)
     tracer.compute(torch.Tensor.requires_grad_, (tensor, flag), {})
     if not is_input:
         make_leaf(tracer, known, torch.Tensor, known)
@@ -100,6 +101,7 @@ def replace_data(tracer, func, args, kwargs):
         raise Unsupported("the data of a tensor are set to itself")
     for tensor in args:
         tracer.node_of(tensor)
+    tracer.alter(target)
     tracer.compute(func, args, {})
     tracer.close(target, "a tensor whose data were replaced")
     places = [tracer.value_of(known) for known in (target, source)]
@@ -120,6 +122,7 @@ def replace_grad(tracer, func, args, kwargs):
         tracer.node_of(value)
         source = tracer.value_of(tracer.find(value))
     tracer.node_of(tensor)
+    tracer.alter(known)
     tracer.grads[id(tensor)] = value
     tracer.around.actions.append(functools.partial(set_grad, tracer.value_of(known), source))
 

@@ -139,7 +139,8 @@ std::string explain_kind(const GuardList& list, const Guard& guard, PyObject* pa
     case Kind::IteratorItem: return "item " + std::to_string(guard.index) + " of `" + name + "` changed";
     case Kind::CacheEntry: return what + "of a cache was absent, is not any more or the cache is full";
     case Kind::Word: return what + "is in another state: an iterator stands elsewhere, a deque's maxlen is another, ..";
-    case Kind::AllDistinct: return "keys of a dict, like `" + spoken(list.names[guard.child]) + "`, have become one";
+    case Kind::AllDistinct:
+      return "objects that were several, like `" + spoken(list.names[guard.child]) + "`, have become one";
     case Kind::Distinct:
       return "`" + name + "` and `" + spoken(list.names[guard.child]) + "` were two objects, are now one";
     default: return "";

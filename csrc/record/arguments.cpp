@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include "py/instance.h"
 #include "source/value.h"
 
 namespace alternator::record {
@@ -119,7 +120,12 @@ Ref<> map_tensors(PyObject* value, const TensorMap& map) {
   if (type == &PySlice_Type) {
     return map_slice(value, map);
   }
-  // Members of enumerations; functions would be called.
+  // torch takes what is derived from a number or a text for just that, members of enumerations among them; the code of a graph
+  // could not always name those (two flags in one).
+  if (Ref<> plain = steal(py::base_value(value)); plain && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    return plain;
+  }
+  // Other members of enumerations; functions would be called.
   if (sort == source::Sort::Pinned && !PyFunction_Check(value) && !PyModule_Check(value)) {
     return share(value);
   }

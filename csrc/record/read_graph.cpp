@@ -366,6 +366,22 @@ void ReadGraph::read_distinct_from_all(PyObject* object) {
   }
 }
 
+void ReadGraph::read_distinct_tensors(std::vector<int> changed, const std::vector<int>& compared) {
+  std::unordered_set<int> skipped(compared.begin(), compared.end());
+  skipped.insert(changed.begin(), changed.end());
+  std::vector<int> others;
+  for (const auto& [object, index] : nodes_) {
+    if (source::is_tensor(object) && skipped.count(index) == 0) {
+      others.push_back(index);
+    }
+  }
+  if (!changed.empty() && (!others.empty() || compared.empty())) {
+    std::sort(others.begin(), others.end());
+    others.insert(others.end(), changed.begin(), changed.end());
+    read_all_distinct(std::move(others));
+  }
+}
+
 void ReadGraph::read_all_distinct(std::vector<int> nodes) {
   if (nodes.size() > 1) {
     Guard guard{Kind::AllDistinct};

@@ -63,6 +63,9 @@ class ReadGraph {
   void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
   void read_all_distinct(std::vector<int> nodes);
+  // Tensors that the region changes, by their nodes, stay others than all other tensors that it looks at, but for those at
+  // the nodes `compared`, which are kept apart in another way.
+  void read_distinct_tensors(std::vector<int> changed, const std::vector<int>& compared);
   // The object is written: no other object of its type may become the same one.
   void read_distinct_from_all(PyObject* object);
 

@@ -288,10 +288,10 @@ class Recorder : public interp::Observer {
   // It is compared with others, or hashed to be compared: whether it is one of them decides.
   void record_compared(PyObject* object);
   // What str() and the like make of it.
-  void record_text(PyObject* object, int depth = 0);
+  void record_text(PyObject* object, int depth = 0, bool by_base = false);
   // FORMAT_VALUE of a tensor, for a call that is put off: record/rules_texts.cpp. False if it is none.
   bool defer_text(int oparg);
-  void record_length(PyObject* container);
+  void record_length(PyObject* container, bool by_base = false);
   void record_truth(PyObject* object);
   // `assert` of a tensor: checked by the graph. False if the instruction is none.
   bool record_tensor_assert();
@@ -332,7 +332,7 @@ class Recorder : public interp::Observer {
   void record_attribute_write(PyObject* object, PyObject* name, bool deletes);
   void record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes);
   void record_class_attribute_write(PyObject* type, PyObject* name, bool deletes);
-  void record_item_write(PyObject* container, PyObject* key, bool deletes);
+  void record_item_write(PyObject* container, PyObject* key, bool deletes, bool by_base = false);
   // What of a container decides what a change of it does.
   enum class Reach { Nothing, Item, Overwritten, Whole };
   void record_container_write(PyObject* container, Reach reach, PyObject* key = nullptr);

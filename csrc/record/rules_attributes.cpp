@@ -1,6 +1,7 @@
 // What reading an attribute or a global reads: the same steps as CPython's look-up, without running anything.
 #include "interp/hook.h"
 #include "py/body.h"
+#include "py/instance.h"
 #include "py/members.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
@@ -199,7 +200,13 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
     if (!is_one_of(
             name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__doc__",
                    "__flags__", "__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__"})) {
-      abort(AbortReason::UnknownRead, "the inside of a class");
+      return abort(AbortReason::UnknownRead, "the inside of a class");
+    }
+    // A class may get another name without becoming another version of itself.
+    bool qualified = is_one_of(name, {"__qualname__"});
+    if ((qualified || is_one_of(name, {"__name__"})) && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) {
+      Py_ssize_t offset = qualified ? offsetof(PyHeapTypeObject, ht_qualname) : offsetof(PyHeapTypeObject, ht_name);
+      graph_.read(graph_.node_of(object), Kind::Slot, name, offset, py::object_at(object, offset));
     }
     return;
   }

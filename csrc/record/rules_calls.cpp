@@ -402,12 +402,15 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         }
       }
       return;
-    case Purity::Text:
+    case Purity::Text: {
+      static PyObject* const str = PyUnicode_InternFromString("__str__");
+      static PyObject* const object_str = _PyType_Lookup(&PyBaseObject_Type, str);  // which asks for the __repr__
       for (PyObject* argument : all) {
-        record_text(argument);
+        record_text(argument, 0, slot && key_of(callable) != object_str);
       }
       return;
-    case Purity::Length: return first ? record_length(first) : void();
+    }
+    case Purity::Length: return first ? record_length(first, slot) : void();
     case Purity::Truth:
       for (PyObject* argument : all) {
         record_truth(argument);
@@ -489,7 +492,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         return;
       }
       if (purity == Purity::PutItem && all.size() >= 2 && PyDict_Check(first)) {
-        return record_item_write(first, all[1], false);
+        return record_item_write(first, all[1], false, true);
       }
       return record_container_write(first,
                                     purity == Purity::Append && !py::has_limit(first) ? Reach::Nothing : Reach::Whole);

@@ -372,7 +372,7 @@ void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   }
 }
 
-void Recorder::record_length(PyObject* container) {
+void Recorder::record_length(PyObject* container, bool by_base) {
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
@@ -387,18 +387,20 @@ void Recorder::record_length(PyObject* container) {
   PyTypeObject* type = Py_TYPE(container);
   auto length = type->tp_as_sequence ? type->tp_as_sequence->sq_length : nullptr;
   PyObject* holder = holder_of(container);
-  if (length == PyList_Type.tp_as_sequence->sq_length || length == PyTuple_Type.tp_as_sequence->sq_length ||
+  bool of_base = by_base && (PyList_Check(container) || PyTuple_Check(container));
+  if (of_base || length == PyList_Type.tp_as_sequence->sq_length || length == PyTuple_Type.tp_as_sequence->sq_length ||
       py::body_kind(container) == py::BodyKind::Deque) {
     graph_.read_length(node, Py_SIZE(holder));
-  } else if (length == PySet_Type.tp_as_sequence->sq_length) {
+  } else if (length == PySet_Type.tp_as_sequence->sq_length || (by_base && PyAnySet_Check(container))) {
     graph_.read_length(node, PySet_GET_SIZE(holder));
-  } else if (PyDict_Check(container) && type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length) {
+  } else if (PyDict_Check(container) &&
+             (by_base || type->tp_as_mapping->mp_length == PyDict_Type.tp_as_mapping->mp_length)) {
     auto instance = instance_dicts_.find(container);
     if (has_written(container) || (instance != instance_dicts_.end() && has_written(instance->second))) {
       return abort(AbortReason::WriteOutside, "a dict is written and then measured");
     }
     graph_.read_length(node, PyDict_GET_SIZE(holder));
-  } else if (!is_of_python(type, "__len__") && !is_derived_primitive(container)) {
+  } else if ((by_base || !is_of_python(type, "__len__")) && !is_derived_primitive(container)) {
     abort(AbortReason::UnknownRead, std::string("the length of ") + type->tp_name);
   }
 }
@@ -423,14 +425,14 @@ void Recorder::record_truth(PyObject* object) {
   }
 }
 
-void Recorder::record_text(PyObject* object, int depth) {
+void Recorder::record_text(PyObject* object, int depth, bool by_base) {
   PyTypeObject* type = Py_TYPE(object);
   static PyObject* const names[] = {PyUnicode_InternFromString("__repr__"), PyUnicode_InternFromString("__str__"),
                                     PyUnicode_InternFromString("__format__")};
   bool python = false;
   for (PyObject* name : names) {
     PyObject* method = _PyType_Lookup(type, name);
-    python = python || (method != nullptr && PyFunction_Check(method));
+    python = python || (!by_base && method != nullptr && PyFunction_Check(method));
   }
   if (source::sort_of(object) == Sort::Primitive || PyType_Check(object) || python) {
     return;

@@ -36,6 +36,10 @@ void Recorder::note_class_value(PyTypeObject* type, PyObject* name, PyObject* va
       return;
     }
   }
+  // Whether it is a descriptor is for its own class to say.
+  if (!graph_.read_type(Py_TYPE(value))) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
   graph_.note_class_value(type, name, value);
 }
 
@@ -167,7 +171,7 @@ void Recorder::record_container_write(PyObject* container, Reach reach, PyObject
   }
   bool unread = reach == Reach::Overwritten && record_overwriting(node, container, key);
   if (!unread && (reach == Reach::Item || reach == Reach::Overwritten)) {
-    record_item(container, key);
+    record_item(container, key, true);
   }
   if (!ended_ && (has_written(container) || instance_dicts_.count(container) || !journal_.note_body(container))) {
     return abort(AbortReason::WriteOutside, of_type(container));
@@ -197,7 +201,7 @@ bool Recorder::record_overwriting(int node, PyObject* dict, PyObject* key) {
   return true;
 }
 
-void Recorder::record_item_write(PyObject* container, PyObject* key, bool deletes) {
+void Recorder::record_item_write(PyObject* container, PyObject* key, bool deletes, bool by_base) {
   if (source::is_tensor(container)) {
     return record_contents(key);
   }
@@ -207,7 +211,7 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  if (PyObject* method = python_method(type, methods[deletes])) {
+  if (PyObject* method = by_base ? nullptr : python_method(type, methods[deletes])) {
     return note_class_value(type, methods[deletes], method);
   }
   if (!is_keyed_by_tensor(container, key)) {

@@ -1,5 +1,6 @@
 #include "record/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/phase.h"
@@ -195,10 +196,31 @@ bool Session::end_tracer(bool finished) {
   if (ended.get() == Py_None || !written_.empty()) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
+  keep_tensors_apart(ended.get() == Py_None);
   has_operations_ = operations.get() == Py_True;
   // Calls that are put off behind the graph are made once.
   repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False;
   return static_cast<bool>(ended);
+}
+
+// What the graph writes to may change its form. What is changed around the graph (requires_grad, data, grad) belongs to the
+// very object.
+void Session::keep_tensors_apart(bool may_write_to_all) {
+  std::vector<int> changed;
+  for (int input : written_) {
+    changed.push_back(inputs_[input]);
+  }
+  recorder_.graph().read_distinct_tensors(may_write_to_all ? inputs_ : std::move(changed), inputs_);
+  Ref<> altered = steal(PyObject_GetAttrString(tracer_.get(), "altered"));
+  changed.clear();
+  for (Py_ssize_t i = 0; altered && i < PyList_GET_SIZE(altered.get()); ++i) {
+    int node = recorder_.graph().node_of(PyList_GET_ITEM(altered.get(), i));
+    if (node >= 0 && std::find(changed.begin(), changed.end(), node) == changed.end()) {
+      changed.push_back(node);
+    }
+  }
+  PyErr_Clear();
+  recorder_.graph().read_distinct_tensors(std::move(changed), {});
 }
 
 void Session::end_by_exception() {

@@ -77,6 +77,7 @@ class Session {
 
   std::optional<exits::ExitProgram> write_exit();
   bool end_tracer(bool finished);
+  void keep_tensors_apart(bool may_write_to_all);
   bool holds_texts() const;
 
   Ref<> begin_;

@@ -196,14 +196,28 @@ bool is_off(const OperatorInfo& info, std::span<const c10::IValue> values) {
   return value.isBool() ? !value.toBool() : value.isDouble() && value.toDouble() == 0.0;
 }
 
+// The counters of fakes tell which tensors a graph writes to, also where torch does not count: for lists of tensors its
+// kernels do, as a rule, which do not run here.
+void count_writes(const OperatorInfo& info, std::span<const c10::IValue> values) {
+  auto count = [](const at::Tensor& tensor) {
+    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  };
+  for (int i : info.silent_writes) {
+    if (values[i].isTensor()) count(values[i].toTensor());
+    if (!values[i].isTensorList()) continue;
+    for (const at::Tensor& tensor : values[i].toTensorVector()) count(tensor);
+  }
+}
+
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
   foreign += info.foreign;
-  torn_writes += info.may_tear;
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
-  draws += info.draws && !is_off(info, values);
+  const bool off = is_off(info, values);
+  torn_writes += info.may_tear && !off;
+  draws += info.draws && !off;
   switch (info.route) {
     case Route::Data: throw_data_dependent(std::string(kNoData) + ": " + info.name + " needs it");
     // Fake stays switched on: the definition calls operators on our fakes, each of which comes here.
@@ -224,6 +238,7 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
       plan_cache().count_uncached();
     }
   }
+  if (!off) count_writes(info, values);
   replay(*plan, arguments, count, *stack);
 }
 

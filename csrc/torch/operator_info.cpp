@@ -9,7 +9,7 @@
 namespace alternator::tensor {
 namespace {
 
-enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, Whole, Torn };
+enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, Whole, Torn, Hides };
 
 // Whether operator_rule.def has a row for an overload, or for all of its operator's.
 bool has_rule(const std::string& name, const std::string& base, Rule rule) {
@@ -19,12 +19,14 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 #define NOT_CACHED(op, why) {op, Rule::NotCached},
 #define WHOLE(op) {op, Rule::Whole},
 #define TORN(op) {op, Rule::Torn},
+#define HIDES_WRITES(op) {op, Rule::Hides},
 #include "torch/operator_rule.def"
 #undef VIA_TORCH
 #undef MIXES_DEVICES
 #undef NOT_CACHED
 #undef WHOLE
 #undef TORN
+#undef HIDES_WRITES
   };
   for (const std::string& key : {name, base}) {
     auto [begin, end] = rules.equal_range(key);
@@ -57,17 +59,22 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   info.name = name_operator(schema);
   info.kernel = find_meta_kernel(info.name);
   info.rule = find_shape_rule(info.name);
+  const bool hides = has_rule(info.name, schema.name(), Rule::Hides);
+  const bool counted = op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i].name();
     if (name == "device") info.device_argument = static_cast<int>(i);
     if (name == "train" || name == "training" || name == "dropout_p") info.draws_if = static_cast<int>(i);
-    if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) info.writes = true;
+    const bool written = arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
+    const bool hidden = hides && name.starts_with("running_");
+    info.writes = info.writes || written;
+    if (hidden || (written && !counted)) info.silent_writes.push_back(static_cast<int>(i));
   }
   info.route = choose_route(op, info, schema.name());
   const bool whole = op.hasTag(at::Tag::pointwise) || schema.name().starts_with("aten::_foreach_") ||
                      has_rule(info.name, schema.name(), Rule::Whole);
-  info.may_tear = info.writes && (!whole || has_rule(info.name, schema.name(), Rule::Torn));
+  info.may_tear = hides || (info.writes && (!whole || has_rule(info.name, schema.name(), Rule::Torn)));
   info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
   info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
   info.foreign = !comes_with_torch(info.name);

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "torch/shape_rule.h"
 
@@ -28,6 +29,7 @@ struct OperatorInfo {
   ShapeRule rule = nullptr;                     // Route::Rule
   int device_argument = -1;                     // index of the argument that says where results are, or -1
   bool writes = false;                          // some argument is written to
+  std::vector<int> silent_writes;               // arguments that are written to and that torch does not count writes to
   bool may_tear = false;                        // .. and it may fail in the middle, over a value
   bool mixes_devices = false;                   // takes tensors of several devices, as a copy does
   bool cached = true;

@@ -3,6 +3,7 @@
 import array
 import collections
 import decimal
+import enum
 
 import pytest
 import torch
@@ -152,3 +153,101 @@ def test_super_in_the_middle_of_a_method():
         scaler = Derived()
         scaler.n = n
         assert torch.equal(captured(X, scaler), (X + 1) * n)
+
+
+def test_names_of_classes():
+    class Named:
+        pass
+
+    def program(x, thing):
+        return x * len(type(thing).__name__) + len(type(thing).__qualname__)
+
+    captured = Captured(program)
+    thing = Named()
+    for name, qualified in [("A", "B"), ("AA", "B"), ("AA", "BBB"), ("A", "B")]:
+        Named.__name__, Named.__qualname__ = name, qualified
+        assert torch.equal(captured(X, thing), X * len(name) + len(qualified))
+
+
+def test_a_class_that_becomes_one_of_descriptors():
+    class Plain:
+        pass
+
+    class Holder:
+        value = Plain()
+
+    def program(x, holder):
+        return x * (holder.value if isinstance(holder.value, int) else 1)
+
+    captured = Captured(program)
+    holder = Holder()
+    assert torch.equal(captured(X, holder), X)
+    Plain.__get__ = lambda self, instance, owner: 2
+    assert torch.equal(captured(X, holder), X * 2)
+    vars(holder)["value"] = 5
+    assert torch.equal(captured(X, holder), X * 5)
+    Plain.__set__ = lambda self, instance, value: None
+    assert torch.equal(captured(X, holder), X * 2)
+
+
+class Kind(enum.IntFlag):
+    FIRST = 1
+    SECOND = 2
+
+
+def test_numbers_of_derived_classes_are_plain_in_graphs():
+    """The code of a graph cannot name two flags in one."""
+
+    class Shown(int):
+        def __repr__(self):
+            return "<shown>"
+
+    def program(x, n):
+        return x * n
+
+    captured = Captured(program)
+    for n in (Kind.FIRST, Kind.FIRST | Kind.SECOND, Shown(5)):
+        assert torch.equal(captured(X, n), X * int(n))
+        (call,) = (node for node in captured.graphs[-1].graph.nodes if node.op == "call_function")
+        assert type(call.args[1]) is int
+
+
+class Table(dict):
+    """Its methods lead to those of dict."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+
+    def __getitem__(self, key):
+        return super().__getitem__(key)
+
+    def __len__(self):
+        return super().__len__() + 1
+
+
+class Row(list):
+    def __len__(self):
+        return super().__len__() + 1
+
+    def __setitem__(self, index, value):
+        super().__setitem__(index, value)
+
+
+def fill(x, table):
+    table["b"] = x + 1
+    return x * len(table), table.pop("a")
+
+
+def fill_row(x, row):
+    row[0] = x + 1
+    return x * len(row)
+
+
+@pytest.mark.parametrize("fn, make", [(fill, Table), (fill_row, Row)])
+def test_methods_that_call_those_of_their_base(fn, make):
+    captured = Captured(fn)
+    for contents in ({"a": 1}, {"a": 2}, {"a": 2, "c": 3}, {"a": 1}):
+        expected, found = make(contents), make(contents)
+        assert same(fn(X, expected), captured(X, found))
+        assert same(expected, found)
+    assert captured.graphs
