@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace alternator::source {
 namespace {
@@ -35,12 +36,19 @@ bool is_primitive_type(PyTypeObject* type) {
          type == Py_TYPE(Py_Ellipsis) || type == Py_TYPE(Py_NotImplemented) || is_exactly_one_of(type, value_types);
 }
 
+// An enumeration in C++, as pybind11 shows it: its members do not change.
+bool is_pybind_enum(PyTypeObject* type) {
+  static PyObject* const entries = PyUnicode_InternFromString("__entries");
+  return std::string_view(Py_TYPE(type)->tp_name) == "pybind11_type" &&
+         PyDict_GetItemWithError(type->tp_dict, entries) != nullptr;
+}
+
 bool is_pinned_type(PyTypeObject* type) {
   return type == &PyFunction_Type || type == &PyCFunction_Type || type == &PyCode_Type || type == &PyMethodDescr_Type ||
          type == &PyWrapperDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
          type == &PyClassMethodDescr_Type || type == &PyProperty_Type || type == &PyClassMethod_Type ||
          type == &PyStaticMethod_Type || PyType_IsSubtype(type, &PyModule_Type) ||
-         PyType_IsSubtype(type, &PyType_Type) || is_derived_from_one_of(type, identity_types);
+         PyType_IsSubtype(type, &PyType_Type) || is_derived_from_one_of(type, identity_types) || is_pybind_enum(type);
 }
 
 // What sort_of() said. A class with a version is as it was when it got it, and no other class gets the same one.
