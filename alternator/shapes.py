@@ -138,6 +138,7 @@ class Shapes:
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
         self.contexts = []  # (fake with symbols, node of its tensor, context) of tensors from outside
+        self.forms = []  # (fake of an input, what its sizes and strides were when it came in)
         self.sources = {}  # symbol -> (node, extent, dimension)
         self.names = {}  # node -> the name of its source
         self.recipes = {}  # id of a SymInt -> (it, function, operands)
@@ -166,6 +167,7 @@ class Shapes:
         with torch._C.DisableTorchFunction():
             made = self.mode.from_tensor(tensor, source=source, symbolic_context=context)
         self.contexts.append((made, node, context))
+        self.forms.append((made, describe_form(made)))
         self.fakes[id(fake)] = fake, made
         for extent, values in (("size", made.size()), ("stride", made.stride()), ("offset", [made.storage_offset()])):
             for dimension, value in enumerate(values):
@@ -477,6 +479,8 @@ class Shapes:
     def lay_out(self, inputs):
         try:
             self.list_arguments(inputs)
+            if any(describe_form(made) != form for made, form in self.forms):
+                raise GivenUp("an input that gets other sizes or strides in place")
         except GivenUp as error:
             self.failure = error
 
@@ -576,6 +580,11 @@ def has_symbols(fake):
 def has_same_geometry(fake, other):
     with torch._C.DisableTorchFunction():
         return fake.size() == other.size() and fake.stride() == other.stride()
+
+
+def describe_form(fake):
+    values = (*fake.size(), *fake.stride(), fake.storage_offset())
+    return [value.node.expr if isinstance(value, torch.SymInt) else value for value in values]
 
 
 def list_symbols(example):

@@ -91,6 +91,7 @@ bool ExitWriter::fill_items(PyObject* value, int index, StepKind kind) {
     return list ? emit_fill(std::move(step)) : refuse(value) >= 0;
   }
   Ref<> list = steal(PySequence_List(value));
+  step.object = kind == StepKind::FillSet ? steal(py::set_layout(value)) : nullptr;
   for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i) {
     if (!add_part(&step, PyList_GET_ITEM(list.get(), i))) {
       return false;
@@ -462,6 +463,7 @@ bool ExitWriter::add_rewrite(const journal::Body& body, int node) {
   }
   Effect effect{EffectKind::Rewrite, node};
   effect.body = body.kind;
+  effect.key = body.kind == py::BodyKind::Set ? steal(py::set_layout(body.owner.get())) : nullptr;
   bool dict = PyDict_Check(body.owner.get());
   Ref<> list = dict ? items_of(body.owner.get()) : steal(PySequence_List(body.owner.get()));
   for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i) {

@@ -59,6 +59,7 @@ class Runner {
   Ref<> make_generator(const Step& step) const;
   bool fill(const Step& step);
   bool fill_table(const Step& step, PyObject* target);
+  bool fill_set(PyObject* set, const std::vector<int>& steps, PyObject* layout);
   bool fill_attributes(const Step& step, PyObject* target);
   bool fill_function(const Step& step, PyObject* target);
   bool fill_generator(const Step& step, PyObject* target);
@@ -99,7 +100,12 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
       Ref<> items = make_tuple(step.parts);
       Ref<> arguments = items ? steal(PyTuple_Pack(1, items.get())) : nullptr;
       auto* type = reinterpret_cast<PyTypeObject*>(at(step.index));
-      return arguments ? steal(PyFrozenSet_Type.tp_new(type, arguments.get(), nullptr)) : nullptr;
+      Ref<> made = arguments ? steal(PyFrozenSet_Type.tp_new(type, arguments.get(), nullptr)) : nullptr;
+      if (made && step.object && !step.parts.empty()) {
+        py::arrange_set(made.get(), step.object.get(),
+                        {&PyTuple_GET_ITEM(items.get(), 0), &PyTuple_GET_ITEM(items.get(), 0) + step.parts.size()});
+      }
+      return made;
     }
     case StepKind::Slice: return steal(PySlice_New(part(step, 0), part(step, 1), part(step, 2)));
     case StepKind::Arithmetic: return steal(py::kBinaryOperators[step.number](part(step, 0), part(step, 1)));
@@ -190,14 +196,23 @@ ALTERNATOR_WARM bool Runner::fill(const Step& step) {
   return false;
 }
 
+bool Runner::fill_set(PyObject* set, const std::vector<int>& steps, PyObject* layout) {
+  std::vector<PyObject*> items;
+  for (int step : steps) {
+    items.push_back(at(step));
+    if (PySet_Add(set, items.back()) < 0) {
+      return false;
+    }
+  }
+  if (layout != nullptr) {
+    py::arrange_set(set, layout, items);
+  }
+  return true;
+}
+
 ALTERNATOR_WARM bool Runner::fill_table(const Step& step, PyObject* target) {
   if (step.kind == StepKind::FillSet) {
-    for (int one : step.parts) {
-      if (PySet_Add(target, at(one)) < 0) {
-        return false;
-      }
-    }
-    return true;
+    return fill_set(target, step.parts, step.object.get());
   }
   for (size_t i = 0; i < step.parts.size(); i += 2) {
     if (set_item(py::body_kind(target), target, part(step, i), part(step, i + 1)) < 0) {
@@ -331,12 +346,7 @@ bool Runner::write(const Effect& effect) {
 bool Runner::rewrite(const Effect& effect, PyObject* owner) {
   if (effect.body == py::BodyKind::Set) {
     PySet_Clear(owner);
-    for (int step : effect.steps) {
-      if (PySet_Add(owner, at(step)) < 0) {
-        return false;
-      }
-    }
-    return true;
+    return fill_set(owner, effect.steps, effect.key.get());
   }
   if (effect.body == py::BodyKind::Deque) {
     auto* type = reinterpret_cast<PyObject*>(py::deque_type());

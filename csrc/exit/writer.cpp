@@ -274,6 +274,7 @@ int ExitWriter::add_fresh(PyObject* value) {
   }
   if (PyFrozenSet_Check(value)) {
     Step step{StepKind::FrozenSet};
+    step.object = steal(py::set_layout(value));
     step.index = add(as_object(type));
     return add_with_attributes(value, add_items(value, std::move(step)));
   }

@@ -127,6 +127,7 @@ std::string explain_kind(const GuardList& list, const Guard& guard, PyObject* pa
     case Kind::TensorFacts: return what + guard.facts->difference(parent);
     case Kind::DictKeys:
     case Kind::SetItems: return explain_keys(name, guard, parent);
+    case Kind::SetLayout: return what + "was filled in another way";
     case Kind::TypeVersion: return explain_class(name, guard, parent);
     case Kind::Setting: return what + change(shown(guard.value.get()), shown(read_setting(guard).get()));
     case Kind::CAttribute: return what + change(shown(guard.value.get()), shown(read_c_attribute(guard, parent).get()));
@@ -178,6 +179,7 @@ std::string phrase(const GuardList& list, const Guard& guard) {
     case Kind::DictKeys:
     case Kind::SetItems: return what + ": the same " + std::to_string(guard.items.size()) + " in the same order";
     case Kind::Setting: return what + "() == " + shown(guard.value.get());
+    case Kind::SetLayout: return what + " was filled in this way";
     case Kind::Word: return what + " stands where it stood";
     default: break;
   }

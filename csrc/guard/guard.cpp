@@ -167,6 +167,11 @@ ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vec
     case Kind::Length: return length_of(parent) == guard.index;
     case Kind::DictKeys: return same_keys(parent, guard.items);
     case Kind::SetItems: return same_set(parent, guard.items);
+    case Kind::SetLayout: {
+      Ref<> now = PyAnySet_Check(parent) ? steal(py::set_layout(parent)) : nullptr;
+      PyErr_Clear();
+      return now && source::same_primitive(now.get(), guard.value.get());
+    }
     case Kind::IteratorMore: return py::count_ahead(parent, py::iterator_kind(parent)) > guard.index;
     case Kind::IteratorEnd: return py::count_ahead(parent, py::iterator_kind(parent)) == guard.index;
     case Kind::Word: return py::word_at_offset(parent, guard.index) == PyLong_AsSsize_t(guard.value.get());

@@ -1,5 +1,7 @@
 #include "py/body.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/ref.h"
@@ -116,6 +118,79 @@ PyObject* clone_deque(PyObject* object) {
 }
 
 }  // namespace
+
+namespace {
+
+enum EntryState : Py_ssize_t { kEmpty, kUsed, kGone };
+
+struct LaidEntry {
+  Py_ssize_t state;
+  Py_hash_t hash;
+};
+
+struct LaidTable {
+  Py_ssize_t mask, fill, finger;
+};
+
+}  // namespace
+
+PyObject* set_layout(PyObject* object) {
+  auto* set = as<PySetObject>(object);
+  size_t entries = static_cast<size_t>(set->mask) + 1;
+  PyObject* layout =
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(sizeof(LaidTable) + entries * sizeof(LaidEntry)));
+  if (layout == nullptr) {
+    return nullptr;
+  }
+  auto* table = reinterpret_cast<LaidTable*>(PyBytes_AS_STRING(layout));
+  *table = {set->mask, set->fill, set->finger};
+  auto* laid = reinterpret_cast<LaidEntry*>(table + 1);
+  for (size_t i = 0; i < entries; ++i) {
+    PyObject* key = set->table[i].key;
+    laid[i] = key == nullptr        ? LaidEntry{kEmpty, 0}
+              : key == _PySet_Dummy ? LaidEntry{kGone, 0}
+                                    : LaidEntry{kUsed, set->table[i].hash};
+  }
+  return layout;
+}
+
+void arrange_set(PyObject* object, PyObject* layout, const std::vector<PyObject*>& items) {
+  auto* set = as<PySetObject>(object);
+  const auto* laid_table = reinterpret_cast<const LaidTable*>(PyBytes_AS_STRING(layout));
+  const auto* laid = reinterpret_cast<const LaidEntry*>(laid_table + 1);
+  size_t entries = static_cast<size_t>(laid_table->mask) + 1;
+  std::unordered_map<PyObject*, Py_hash_t> hashes;
+  for (Py_ssize_t i = 0; i <= set->mask; ++i) {
+    hashes.emplace(set->table[i].key, set->table[i].hash);
+  }
+  std::vector<setentry> table(entries);
+  size_t next = 0;
+  for (size_t i = 0; i < entries; ++i) {
+    table[i] = laid[i].state == kGone ? setentry{_PySet_Dummy, -1} : setentry{nullptr, 0};
+    if (laid[i].state == kUsed) {
+      auto found = next < items.size() ? hashes.find(items[next++]) : hashes.end();
+      if (found == hashes.end() || found->second != laid[i].hash) {
+        return;
+      }
+      table[i] = {found->first, found->second};
+    }
+  }
+  if (next != items.size() || static_cast<size_t>(set->used) != next) {
+    return;
+  }
+  setentry* placed = entries > PySet_MINSIZE ? PyMem_New(setentry, entries) : set->smalltable;
+  if (placed == nullptr) {
+    return;
+  }
+  if (set->table != set->smalltable) {
+    PyMem_Free(set->table);  // its references are those of the new table
+  }
+  std::copy(table.begin(), table.end(), placed);
+  set->table = placed;
+  set->mask = laid_table->mask;
+  set->fill = laid_table->fill;
+  set->finger = laid_table->finger;
+}
 
 PyTypeObject* deque_type() {
   static PyTypeObject* const type = [] {

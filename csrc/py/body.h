@@ -5,6 +5,8 @@
 // twin keeps the original, and a second exchange puts everything back.
 #pragma once
 
+#include <vector>
+
 #include "py/python.h"
 
 namespace alternator::py {
@@ -18,6 +20,12 @@ BodyKind body_kind(PyObject* object);
 PyObject* make_twin(PyObject* object, BodyKind kind);
 // Both of the same kind. Runs no code.
 void exchange_bodies(PyObject* a, PyObject* b, BodyKind kind);
+
+// How the items of a set lie in its table: that decides in which order they come, what pop() takes, and where the next ones
+// will lie. As bytes, without the items. New reference; null with an exception set.
+PyObject* set_layout(PyObject* set);
+// Lays out the items of a set in this way, if their hashes are those of the layout's. They are given in the layout's order.
+void arrange_set(PyObject* set, PyObject* layout, const std::vector<PyObject*>& items);
 
 // collections.deque, of which CPython exports no more than the class.
 PyTypeObject* deque_type();

@@ -269,6 +269,16 @@ void ReadGraph::read_set_items(int parent, PyObject* holder) {
   }
 }
 
+void ReadGraph::read_set_layout(int parent, PyObject* holder) {
+  if (is_new(parent, Kind::SetLayout, nullptr, 0)) {
+    Guard guard{Kind::SetLayout};
+    guard.parent = parent;
+    guard.value = steal(py::set_layout(holder));
+    PyErr_Clear();
+    list_.guards.push_back(std::move(guard));
+  }
+}
+
 void ReadGraph::read_iterator(int parent, Py_ssize_t count, bool more) {
   Kind kind = more ? Kind::IteratorMore : Kind::IteratorEnd;
   if (is_new(parent, kind, nullptr, count)) {

@@ -47,6 +47,7 @@ class ReadGraph {
   // The keys of a dict, the items of a set: in their order, as `holder` has them.
   void read_dict_keys(int parent, PyObject* holder);
   void read_set_items(int parent, PyObject* holder);
+  void read_set_layout(int parent, PyObject* holder);
   // How many items lie ahead of an iterator: more than so many, or no more.
   void read_iterator(int parent, Py_ssize_t count, bool more);
   // A number in the body of an object.

@@ -169,6 +169,9 @@ void Recorder::record_container_write(PyObject* container, Reach reach, PyObject
   if (reach == Reach::Whole) {
     record_contents(container);
   }
+  if (PyAnySet_Check(container)) {
+    graph_.read_set_layout(node, holder_of(container));
+  }
   bool unread = reach == Reach::Overwritten && record_overwriting(node, container, key);
   if (!unread && (reach == Reach::Item || reach == Reach::Overwritten)) {
     record_item(container, key, true);

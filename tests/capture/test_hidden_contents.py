@@ -251,3 +251,47 @@ def test_methods_that_call_those_of_their_base(fn, make):
         assert same(fn(X, expected), captured(X, found))
         assert same(expected, found)
     assert captured.graphs
+
+
+def change_set(x, items, steps):
+    """The order of what is left, and what pop() takes, are matters of how the set came about."""
+    made = set(items)
+    for step in steps:
+        made.symmetric_difference_update({step, step + 7})
+        items.discard(step)
+        items.add(step + 32)
+    first = items.pop() if items else None
+    return x * len(items), first, made, frozenset(made)
+
+
+def see_order(items):
+    copy = set(items)
+    return list(items), [copy.pop() for _ in range(len(copy))]
+
+
+def test_order_of_sets():
+    captured = Captured(change_set)
+    for call in range(12):
+        steps = [(call * 5 + i * 3) % 41 for i in range(call % 4)]
+        start = range(call % 3, 50, 1 + call // 2 % 5) if call % 2 else [8, 16, 0, 24]
+        expected, found = set(start), set(start)
+        for _ in range(3):
+            results = change_set(X, expected, steps), captured(X, found, steps)
+            assert same(results[0], results[1])
+            for mine, other in zip(results[0][2:] + (expected,), results[1][2:] + (found,), strict=True):
+                assert see_order(mine) == see_order(other)
+
+
+def test_a_set_that_was_filled_in_another_way():
+    """Equal items in the same order, but pop() goes on where it stopped."""
+
+    def program(x, items):
+        return x * items.pop()
+
+    captured = Captured(program)
+    for takes in (0, 1, 2, 0):
+        sets = {1, 2, 3, 4}, {1, 2, 3, 4}
+        for items in sets:
+            for taken in [items.pop() for _ in range(takes)]:
+                items.add(taken)
+        assert torch.equal(program(X, sets[0]), captured(X, sets[1]))

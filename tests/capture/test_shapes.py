@@ -8,7 +8,7 @@ import torch._dynamo
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 import alternator
-from capture.agreement import same
+from capture.agreement import Captured, same
 from capture.breaking import stop
 from capture.models import make_model
 
@@ -445,3 +445,19 @@ def test_without_the_setting_they_are_breaks():
     compiled = alternator.compile(lambda x: torch.ones(3) * x.item(), backend="eager", fullgraph=True)
     with pytest.raises(alternator.Unsupported, match="item"):
         compiled(torch.tensor(3))
+
+
+def test_an_input_that_is_turned_in_place():
+    """Its sizes are others behind the graph than those that the conditions are about."""
+
+    def turn(x):
+        x.t_()
+        return x * 2, x.shape
+
+    captured = Captured(turn)
+    for rows in (2, 4, 5, 6):
+        x = torch.arange(rows * 3.0).reshape(rows, 3)
+        result, shape = captured(x)
+        assert torch.equal(result, torch.arange(rows * 3.0).reshape(rows, 3).t() * 2)
+        assert shape == x.shape == (3, rows)
+    assert captured.said == []
