@@ -7,6 +7,7 @@ import enum
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend
 
 from capture.agreement import Captured, same
 
@@ -75,6 +76,10 @@ def decide(x, value):
     return x if value else x * 2
 
 
+def compare(x, kind):
+    return x * int(kind), kind == SDPBackend.MATH
+
+
 def append_twice(x, items, n):
     items.append(x + n)
     return x * n
@@ -96,6 +101,7 @@ CASES = {
     "item": (put, [lambda n=n: (lambda d: (X, d.__setitem__, d))({"a": n}) for n in (1, 2)]),
     "found item": (find, [lambda n=n: (X, {"a": n}.get) for n in (1, 2, 1)]),
     "found by operator": (find, [lambda n=n: (X, {"a": n}.__getitem__) for n in (1, 2, 1)]),
+    "pybind11": (compare, [lambda kind=kind: (X, kind) for kind in (SDPBackend.MATH, SDPBackend(1), SDPBackend.MATH)]),
     "behind a break": (append_twice, [lambda n=n: (X, Counted(), Fraction(n)) for n in (1, 2, 1)]),
 }
 
