@@ -583,8 +583,9 @@ def has_same_geometry(fake, other):
 
 
 def describe_form(fake):
+    """List sizes, strides and offset: expressions as they were made, whatever was found out about symbols since."""
     values = (*fake.size(), *fake.stride(), fake.storage_offset())
-    return [value.node.expr if isinstance(value, torch.SymInt) else value for value in values]
+    return [value.node._expr if isinstance(value, torch.SymInt) else value for value in values]
 
 
 def list_symbols(example):
