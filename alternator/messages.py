@@ -315,7 +315,7 @@ ROWS = [
         "ClassDefinition",
         "UnsupportedInstruction",
         "LOAD_BUILD_CLASS bytecode not supported",
-        "A class is defined in the compiled function.",
+        "A class is defined in the compiled function, with a metaclass or in a way that runs code of its own.",
         ("Move the class to outside of the compiled function.",),
         ("LOAD_BUILD_CLASS",),
     ),

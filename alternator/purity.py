@@ -6,6 +6,7 @@ A function that is in no row cannot run while tracing.
 from __future__ import annotations
 
 import _abc
+import builtins
 import collections
 import contextvars
 import copy
@@ -35,6 +36,12 @@ def all_methods(cls):
 def is_c_function(value):
     """Tell whether it is a function, or a method that is bound to a class."""
     return isinstance(value, types.BuiltinFunctionType)
+
+
+def is_plain_exception(value):
+    """Tell whether it is a class of exceptions that have arguments and nothing else."""
+    is_exception = isinstance(value, type) and issubclass(value, BaseException)
+    return is_exception and value.__basicsize__ == BaseException.__basicsize__
 
 
 SET_METHODS = [
@@ -146,6 +153,7 @@ def make_rows() -> dict[str, list]:
         "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
         "truth": [bool, operator.truth, operator.not_],
         "own": [*methods(types.GeneratorType, "send", "throw", "close")],
+        "class_body": [builtins.__build_class__],
         "primed": [
             *find_caches_of_typing(),
             # torch.ops.space.name.overload: what was never looked for before
@@ -181,7 +189,8 @@ def make_rows() -> dict[str, list]:
             *methods(collections.deque, "appendleft", "pop", "popleft", "extendleft", "clear", "rotate", "__init__"),
             *methods(collections.deque, "insert", "remove", "reverse"),
             *methods(collections.OrderedDict, "__init__", "move_to_end", "update", "popitem", "clear", "__ior__"),
-            *methods(BaseException, "with_traceback", "__init__"),
+            *methods(BaseException, "with_traceback"),
+            *(cls.__init__ for cls in vars(builtins).values() if is_plain_exception(cls)),
         ],
         "cache": [_capture.cache_parts, _capture.cached_result, _capture.find_cached, _capture.keep_cached],
         "handled": [sys.exc_info, sys.exception],

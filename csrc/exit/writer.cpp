@@ -220,6 +220,9 @@ int ExitWriter::add_tensor(PyObject* value, Step step) {
 
 int ExitWriter::add_fresh(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
+  if (around_.is_fresh_class(as_object(type))) {
+    return refuse(value);
+  }
   if (type == &PyTuple_Type) {
     return add_items(value, Step{StepKind::Tuple});
   }
@@ -290,6 +293,9 @@ int ExitWriter::add_fresh(PyObject* value) {
 }
 
 int ExitWriter::add_for_good(PyObject* value) {
+  if (around_.is_fresh_class(value)) {
+    return refuse(value);
+  }
   bool of_cpython = PyType_Check(value) && !(reinterpret_cast<PyTypeObject*>(value)->tp_flags & Py_TPFLAGS_HEAPTYPE);
   Step step{of_cpython ? StepKind::Constant : StepKind::Node};
   if (of_cpython) {

@@ -20,6 +20,7 @@ struct Surroundings {
   // The node of an object that is there for good: it is watched from now on.
   std::function<int(PyObject*)> watch;
   std::function<bool(PyObject*)> is_fresh_function;
+  std::function<bool(PyObject*)> is_fresh_class;
   std::function<bool(PyObject*)> is_address;  // a number that means nothing when the trace is over
   // The slot that a local or stack position of a frame of the region's start still is; -1: it was touched.
   std::function<int(size_t frame, int index, PyObject* value)> untouched;

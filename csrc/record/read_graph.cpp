@@ -316,6 +316,13 @@ bool ReadGraph::read_type(PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) {
     return true;
   }
+  if (is_fresh_class(reinterpret_cast<PyObject*>(type))) {
+    bool all = true;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+      all = read_type(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i))) && all;
+    }
+    return all;
+  }
   int node = add_constant(reinterpret_cast<PyObject*>(type), type->tp_name);
   uint32_t version = py::current_type_version(type);
   if (is_new(node, Kind::TypeVersion, nullptr, 0)) {
@@ -331,6 +338,16 @@ bool ReadGraph::read_type(PyTypeObject* type) {
 void ReadGraph::note_class_value(PyTypeObject* type, PyObject* name, PyObject* value) {
   if (value == nullptr || source::sort_of(value) == Sort::Primitive) {
     return;
+  }
+  for (Py_ssize_t i = 0; is_fresh_class(reinterpret_cast<PyObject*>(type)); ++i) {
+    PyObject* base = i < PyTuple_GET_SIZE(type->tp_mro) ? PyTuple_GET_ITEM(type->tp_mro, i) : nullptr;
+    if (base == nullptr ||
+        (is_fresh_class(base) && py::dict_item(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name))) {
+      return;  // made by the trace as well
+    }
+    if (!is_fresh_class(base) && py::dict_item(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name)) {
+      type = reinterpret_cast<PyTypeObject*>(base);
+    }
   }
   // A watched class tells whether it still holds this very object, if the object can be weakly referenced.
   int parent = node_of(reinterpret_cast<PyObject*>(type));

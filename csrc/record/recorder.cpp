@@ -308,6 +308,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
   }
   made_function_ = false;
+  meet_class(position);
   meet_awaited(position);
   position_ = position;
   place_.clear();
@@ -542,6 +543,14 @@ void Recorder::record_with(PyTypeObject* type) {
   }
 }
 
+void Recorder::read_cell(int index) {
+  read_base_local(index);
+  PyObject* cell = position_.frame->localsplus[index];
+  if (int node = graph_.node_of(cell); node >= 0) {
+    read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
+  }
+}
+
 void Recorder::record(Op op, int oparg) {
   int deciding = count_deciding_operands(op);
   opaque_ = is_tensor_operation(position_.stack_top - deciding, deciding);
@@ -550,14 +559,7 @@ void Recorder::record(Op op, int oparg) {
     case Op::kLOAD_FAST:
     case Op::kMAKE_CELL:  // an argument that becomes a cell: the cell itself is fresh
     case Op::kLOAD_CLOSURE: return read_base_local(oparg);
-    case Op::kLOAD_DEREF: {
-      read_base_local(oparg);
-      PyObject* cell = position_.frame->localsplus[oparg];
-      if (int node = graph_.node_of(cell); node >= 0) {
-        read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
-      }
-      return;
-    }
+    case Op::kLOAD_DEREF: return read_cell(oparg);
     case Op::kSTORE_DEREF:
       note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       read_base_local(oparg);
@@ -674,12 +676,24 @@ void Recorder::record(Op op, int oparg) {
     case Op::kFORMAT_VALUE: return defer_text(oparg) ? void() : record_text(peek(oparg & 4 ? 2 : 1));
     case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
     case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
-    case Op::kLOAD_NAME:
+    case Op::kLOAD_BUILD_CLASS: return record_build_class();
     case Op::kSTORE_NAME:
     case Op::kDELETE_NAME:
-    case Op::kLOAD_CLASSDEREF:
-    case Op::kLOAD_BUILD_CLASS:
     case Op::kSETUP_ANNOTATIONS:
+      if (position_.frame->f_locals == nullptr || !PyDict_CheckExact(position_.frame->f_locals) ||
+          graph_.is_outside(position_.frame->f_locals)) {
+        return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
+      }
+      return;
+    case Op::kLOAD_NAME: return record_name(name_at(oparg));
+    case Op::kLOAD_CLASSDEREF:
+      if (PyObject* space = position_.frame->f_locals;
+          space != nullptr && PyDict_CheckExact(space) && !graph_.is_outside(space)) {
+        bool own =
+            py::dict_item(space, PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg)) != nullptr;
+        return own ? void() : read_cell(oparg);
+      }
+      return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
     case Op::kIMPORT_STAR:
     case Op::kPRINT_EXPR:
     case Op::kMATCH_CLASS:

@@ -172,6 +172,7 @@ class Recorder : public interp::Observer {
   // The index of a base frame; -1: another one.
   int base_index(const py::Frame* frame) const;
   void read_base_local(int index);
+  void read_cell(int index);
   // A primitive is used, not just moved: its slot gets a guard. record/rules_moves.cpp
   void use(PyObject* value);
   void use_deep(PyObject* value);
@@ -316,6 +317,11 @@ class Recorder : public interp::Observer {
   void record_star_call(PyObject** callable, PyObject** given, PyObject* kwargs);
   PyObject* call_names() const;
   bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
+  // Classes that the trace makes: record/rules_classes.cpp.
+  void record_build_class();
+  void record_class_definition(PyObject* const* arguments, Py_ssize_t count);
+  void meet_class(const interp::Position& position);
+  void record_name(PyObject* name);
   void record_import(PyObject* name, PyObject* level);
   // Tells the tracer of a call. False if the trace ended over it.
   bool tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs);
@@ -375,7 +381,8 @@ class Recorder : public interp::Observer {
   std::vector<int> lowest_;       // .. and the lowest depth that each one's stack had
   size_t kept_frames_ = 0;
   bool deferred_texts_ = false;
-  bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
+  std::vector<py::Frame*> defining_;  // frames that wait for a class
+  bool made_function_ = false;        // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
   std::vector<Ref<>> generators_;  // made and begun by the trace; weak references: they die when the program says so
   std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave

@@ -416,6 +416,7 @@ void Recorder::record_c_call(PyObject* callable, Purity purity, PyObject* const*
         record_truth(argument);
       }
       return;
+    case Purity::ClassBody: return record_class_definition(arguments, count);
     case Purity::Primed: {
       interp::Unobserved native;
       Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));

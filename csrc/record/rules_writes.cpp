@@ -140,6 +140,9 @@ void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, 
 
 void Recorder::record_class_attribute_write(PyObject* object, PyObject* name, bool deletes) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
+  if (graph_.is_fresh_class(object)) {
+    return;
+  }
   if (!graph_.read_type(type) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) ||
       Py_TYPE(object)->tp_setattro != PyType_Type.tp_setattro || deletes) {
     return abort(AbortReason::WriteOutside, "a class");

@@ -261,6 +261,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
   around.note_globals = [&](PyObject* globals) { recorder_.graph().add_constant(globals, "G"); };
   around.is_fresh_function = [&](PyObject* function) { return recorder_.is_fresh_function(function); };
+  around.is_fresh_class = [&](PyObject* type) { return recorder_.graph().is_fresh_class(type); };
   around.is_address = [&](PyObject* value) { return recorder_.is_address(value); };
   around.untouched = [&](size_t frame, int index, PyObject* value) {
     return recorder_.untouched_slot(frame, index, value);

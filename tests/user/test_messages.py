@@ -186,7 +186,7 @@ def asks_for_time(x):
 
 
 def defines_a_class(x):
-    class Local:  # HERE
+    class Local(metaclass=type):  # HERE
         pass
 
     return x + 1
@@ -309,7 +309,7 @@ SAID = {
     lists: ("TensorValues", "Tensor data is read", "tolist", "Stay with tensors"),
     draws: ("RandomNumber", SKIPPED, "random number", "torch.rand"),
     asks_for_time: ("Time", SKIPPED, "time", "before or after"),
-    defines_a_class: ("ClassDefinition", "LOAD_BUILD_CLASS", "class is defined", "Move the class"),
+    defines_a_class: ("ClassDefinition", "LOAD_BUILD_CLASS", "code of its own", "Move the class"),
     locks: ("ContextManager", "Unsupported context manager", "_thread.lock", "Move the `with`"),
     address: ("AddressKept", "The address of an object", "another one in each run", "with `is`"),
     sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "attribute grad of a", "beside"),
