@@ -21,7 +21,7 @@ from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
 from alternator.purity import find_real_modules, make_rows
 from alternator.recording import Tracer, find_dynamics
-from alternator.substitutes import Span, call_in_graph, call_tracer, substitute
+from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
 from alternator.torch_numbers import find_early_ones
@@ -182,6 +182,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
+        ignore_books()
         tracer = begin()
         if tracer is not None:
             tracer.dynamic = find_dynamics(dynamic)

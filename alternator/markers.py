@@ -15,12 +15,12 @@ import torch
 import torch._dynamo
 import torch._higher_order_ops.wrap
 from torch._dynamo import comptime as theirs
-from torch._dynamo import decorators, mutation_guard
+from torch._dynamo import decorators
 from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
 from alternator.flat_calls import call_with_leaves
-from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, substitute
+from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, return_nothing, substitute
 from alternator.torch_states import make_notes
 
 replacements = {}
@@ -105,10 +105,6 @@ def return_true():
     return True
 
 
-def return_nothing(*args, **kwargs):
-    """Stand for calls that mean nothing while tracing."""
-
-
 def call_inside(fn, *args, **kwargs):
     """Stand for operators that call a function and do nothing else."""
     return fn(*args, **kwargs)
@@ -174,8 +170,7 @@ def find_substitutes():
         torch.compiler.is_compiling,
         torch.compiler.is_dynamo_compiling,
     )
-    tag = mutation_guard.GenerationTracker.tag.__func__  # TorchDynamo's own book-keeping, for each new module
-    silent = decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames, tag
+    silent = decorators.mark_static_address, dynamo_utils.warn_once, traceback.clear_frames
     scopes = decorators.patch_dynamo_config, decorators.dont_skip_tracing, decorators.disable_nested_graph_breaks
     actions = {getattr(theirs.comptime, name): comptime.make_action(name) for name in comptime.ACTIONS}
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 
 import torch
@@ -21,6 +22,18 @@ def substitute(fn, other):
         fn._alternator_substitute = (id(fn), other)
     elif substitute_of(fn) is not None:
         del fn._alternator_substitute
+
+
+def return_nothing(*args, **kwargs):
+    """Stand for calls that mean nothing while tracing."""
+
+
+def ignore_books():
+    """Have traces leave out what TorchDynamo, once it was used in the process, notes down of each new module."""
+    guards = sys.modules.get("torch._dynamo.mutation_guard")
+    tracker = getattr(guards, "GenerationTracker", None)
+    if tracker is not None and substitute_of(tracker.tag.__func__) is None:
+        substitute(tracker.tag.__func__, return_nothing)
 
 
 class Substitution:

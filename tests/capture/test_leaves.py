@@ -487,6 +487,27 @@ def test_layers_made_when_they_are_needed(backend):
     assert len(graphs) == 3
 
 
+def test_modules_are_made_as_before_where_torchdynamo_was_used(monkeypatch):
+    """It notes down each new module from then on, for itself."""
+    from torch._dynamo.mutation_guard import install_generation_tagging_init
+
+    for name in ("__init__", "__setstate__"):
+        monkeypatch.setattr(torch.nn.Module, name, getattr(torch.nn.Module, name))  # as it was, when the test is over
+    monkeypatch.setattr(torch.nn.Module, "___needs_generation_tag_patch", True, raising=False)
+    install_generation_tagging_init()
+    layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+
+    def program(x):
+        for layer in layers[1:]:  # a list of its own
+            x = layer(x)
+        return torch.nn.Sequential(torch.nn.ReLU(), layers[0])(x)
+
+    compiled = alternator.compile(program, backend="eager", fullgraph=True)
+    x = torch.randn(2, 4)
+    for _ in range(2):
+        assert torch.equal(compiled(x), program(x))
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_failure_leaves_the_flag_as_eager_execution_does(backend):
     table = torch.randn(3, 4)

@@ -108,8 +108,8 @@ def capture(name):
     captured = Captured(model)
     for _ in range(2):
         captured(*args, **kwargs)
-    assert len(captured.graphs) == 1, captured.said
     core = getattr(captured.fn, "_captured_call", captured.fn)
+    assert len(captured.graphs) == 1, (captured.said, core.last_miss())
     return captured, core, model, args, kwargs
 
 
