@@ -72,20 +72,43 @@ struct MappingProxy {  // as in Objects/descrobject.c
   PyObject_HEAD PyObject* mapping;
 };
 
+struct Partial {  // as in Modules/_functoolsmodule.c
+  PyObject_HEAD PyObject* function;
+  PyObject* arguments;
+  PyObject* keywords;
+};
+
+PyTypeObject* partial_type() {
+  static PyTypeObject* const type = [] {
+    Ref<> module = steal(PyImport_ImportModule("functools"));
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;  // kept for good
+    PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  return type;
+}
+
 }  // namespace
 
-std::span<const Py_ssize_t> fixed_parts(PyObject* object) {
-  static const Py_ssize_t view[] = {offsetof(_PyDictViewObject, dv_dict)};
-  static const Py_ssize_t proxy[] = {offsetof(MappingProxy, mapping)};
-  static const Py_ssize_t slice[] = {offsetof(PySliceObject, start), offsetof(PySliceObject, stop),
-                                     offsetof(PySliceObject, step)};
+std::span<const Part> fixed_parts(PyObject* object) {
+  static const Part view[] = {{"mapping", offsetof(_PyDictViewObject, dv_dict)}};
+  static const Part proxy[] = {{"mapping", offsetof(MappingProxy, mapping)}};
+  static const Part slice[] = {{"start", offsetof(PySliceObject, start)},
+                               {"stop", offsetof(PySliceObject, stop)},
+                               {"step", offsetof(PySliceObject, step)}};
+  static const Part partial[] = {{"func", offsetof(Partial, function)},
+                                 {"args", offsetof(Partial, arguments)},
+                                 {"keywords", offsetof(Partial, keywords)}};
   if (PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object)) {
     return view;
   }
   if (Py_IS_TYPE(object, &PyDictProxy_Type)) {
     return proxy;
   }
-  return PySlice_Check(object) ? std::span<const Py_ssize_t>(slice) : std::span<const Py_ssize_t>();
+  if (Py_IS_TYPE(object, partial_type())) {
+    return partial;
+  }
+  return PySlice_Check(object) ? std::span<const Part>(slice) : std::span<const Part>();
 }
 
 }  // namespace alternator::py

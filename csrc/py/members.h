@@ -77,14 +77,18 @@ inline Py_ssize_t bound_definition_offset(PyObject* callable) {
   return PyCFunction_CheckExact(callable) ? offsetof(PyCFunctionObject, m_ml) : offsetof(BoundMethod, descriptor);
 }
 
-// Where an object that is fixed once it is made keeps what it shows: a view of a dict or a read-only one, a slice. None for
-// all others.
-std::span<const Py_ssize_t> fixed_parts(PyObject* object);
+// Where an object that is made of others, and is no container, keeps them: a view of a dict or a read-only one, a slice, a
+// functools.partial. None for all others.
+struct Part {
+  const char* name;
+  Py_ssize_t offset;
+};
+std::span<const Part> fixed_parts(PyObject* object);
 
 // The mapping that a view of keys, items or values, or a mappingproxy, shows; borrowed. Null if the object is none.
 inline PyObject* shown_mapping(PyObject* object) {
   auto parts = fixed_parts(object);
-  return parts.size() == 1 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + parts[0]) : nullptr;
+  return parts.size() == 1 ? *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + parts[0].offset) : nullptr;
 }
 
 // An item of a dict by a key whose hash and equality are C code; borrowed, null if absent.

@@ -264,13 +264,13 @@ void Recorder::read_dict_item(int node, PyObject* dict, PyObject* key) {
 
 // What a view of a dict shows, or a slice is made of.
 void Recorder::read_fixed_parts(PyObject* object) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("mapping"), PyUnicode_InternFromString("start"),
-                                    PyUnicode_InternFromString("stop"), PyUnicode_InternFromString("step")};
-  auto offsets = py::fixed_parts(object);
   int node = graph_.node_of(object);
-  for (size_t i = 0; node >= 0 && i < offsets.size(); ++i) {
-    PyObject* name = names[offsets.size() == 1 ? 0 : i + 1];
-    graph_.read(node, Kind::Slot, name, offsets[i], py::object_at(object, offsets[i]));
+  if (node < 0) {
+    return;
+  }
+  for (const py::Part& part : py::fixed_parts(object)) {
+    Ref<> name = steal(PyUnicode_InternFromString(part.name));
+    graph_.read(node, Kind::Slot, name.get(), part.offset, py::object_at(object, part.offset));
   }
 }
 
@@ -284,8 +284,8 @@ void Recorder::record_contents(PyObject* container) {
   }
   if (auto parts = py::fixed_parts(container); !parts.empty()) {
     read_fixed_parts(container);
-    for (Py_ssize_t offset : parts) {
-      record_contents(py::object_at(container, offset));
+    for (const py::Part& part : parts) {
+      record_contents(py::object_at(container, part.offset));
     }
     return;
   }

@@ -4,6 +4,7 @@ import array
 import collections
 import decimal
 import enum
+import functools
 
 import pytest
 import torch
@@ -76,6 +77,10 @@ def decide(x, value):
     return x if value else x * 2
 
 
+def apply(x, function):
+    return function(x), function in [1, function], {function: 3}[function], function == x.numel()
+
+
 def compare(x, kind):
     return x * int(kind), kind == SDPBackend.MATH
 
@@ -101,6 +106,7 @@ CASES = {
     "item": (put, [lambda n=n: (lambda d: (X, d.__setitem__, d))({"a": n}) for n in (1, 2)]),
     "found item": (find, [lambda n=n: (X, {"a": n}.get) for n in (1, 2, 1)]),
     "found by operator": (find, [lambda n=n: (X, {"a": n}.__getitem__) for n in (1, 2, 1)]),
+    "partial": (apply, [lambda n=n: (X, functools.partial(pow, exp=n)) for n in (2, 3, 2)]),
     "pybind11": (compare, [lambda kind=kind: (X, kind) for kind in (SDPBackend.MATH, SDPBackend(1), SDPBackend.MATH)]),
     "behind a break": (append_twice, [lambda n=n: (X, Counted(), Fraction(n)) for n in (1, 2, 1)]),
 }
