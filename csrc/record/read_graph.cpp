@@ -48,6 +48,17 @@ std::string name_child(const std::string& parent, Kind kind, PyObject* key, Py_s
   }
 }
 
+// The first class among a class and its bases that has the name; null if none has.
+PyTypeObject* holding_class(PyTypeObject* type, PyObject* name) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (py::dict_item(base->tp_dict, name) != nullptr) {
+      return base;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool ReadGraph::has_parts(PyObject* object) {
@@ -339,14 +350,10 @@ void ReadGraph::note_class_value(PyTypeObject* type, PyObject* name, PyObject* v
   if (value == nullptr || source::sort_of(value) == Sort::Primitive) {
     return;
   }
-  for (Py_ssize_t i = 0; is_fresh_class(reinterpret_cast<PyObject*>(type)); ++i) {
-    PyObject* base = i < PyTuple_GET_SIZE(type->tp_mro) ? PyTuple_GET_ITEM(type->tp_mro, i) : nullptr;
-    if (base == nullptr ||
-        (is_fresh_class(base) && py::dict_item(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name))) {
+  if (is_fresh_class(reinterpret_cast<PyObject*>(type))) {
+    type = holding_class(type, name);
+    if (type == nullptr || is_fresh_class(reinterpret_cast<PyObject*>(type))) {
       return;  // made by the trace as well
-    }
-    if (!is_fresh_class(base) && py::dict_item(reinterpret_cast<PyTypeObject*>(base)->tp_dict, name)) {
-      type = reinterpret_cast<PyTypeObject*>(base);
     }
   }
   // A watched class tells whether it still holds this very object, if the object can be weakly referenced.

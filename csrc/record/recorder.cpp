@@ -680,15 +680,10 @@ void Recorder::record(Op op, int oparg) {
     case Op::kSTORE_NAME:
     case Op::kDELETE_NAME:
     case Op::kSETUP_ANNOTATIONS:
-      if (position_.frame->f_locals == nullptr || !PyDict_CheckExact(position_.frame->f_locals) ||
-          graph_.is_outside(position_.frame->f_locals)) {
-        return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
-      }
-      return;
+      return class_space() != nullptr ? void() : abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
     case Op::kLOAD_NAME: return record_name(name_at(oparg));
     case Op::kLOAD_CLASSDEREF:
-      if (PyObject* space = position_.frame->f_locals;
-          space != nullptr && PyDict_CheckExact(space) && !graph_.is_outside(space)) {
+      if (PyObject* space = class_space()) {
         bool own =
             py::dict_item(space, PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg)) != nullptr;
         return own ? void() : read_cell(oparg);

@@ -321,6 +321,8 @@ class Recorder : public interp::Observer {
   void record_build_class();
   void record_class_definition(PyObject* const* arguments, Py_ssize_t count);
   void meet_class(const interp::Position& position);
+  // The variables of the class body that runs; null if it is none that the trace began.
+  PyObject* class_space() const;
   void record_name(PyObject* name);
   void record_import(PyObject* name, PyObject* level);
   // Tells the tracer of a call. False if the trace ended over it.

@@ -292,11 +292,8 @@ void Recorder::record_super_operands() {
   for (int i = 0; i < code->co_nlocalsplus; ++i) {
     PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
     if (i == 0 || PyUnicode_CompareWithASCIIString(name, "__class__") == 0) {
-      read_base_local(i);
       PyObject* cell = position_.frame->localsplus[i];
-      if (int node = cell != nullptr && PyCell_Check(cell) ? graph_.node_of(cell) : -1; node >= 0) {
-        read_place(node, guard::Kind::CellContents, cell, nullptr, PyCell_GET(cell));
-      }
+      cell != nullptr&& PyCell_Check(cell) ? read_cell(i) : read_base_local(i);
     }
   }
 }

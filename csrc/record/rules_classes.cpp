@@ -54,10 +54,15 @@ void Recorder::meet_class(const interp::Position& position) {
   }
 }
 
+PyObject* Recorder::class_space() const {
+  PyObject* space = position_.frame->f_locals;
+  return space != nullptr && PyDict_CheckExact(space) && !graph_.is_outside(space) ? space : nullptr;
+}
+
 // A variable in the body of a class: its own, or a global one.
 void Recorder::record_name(PyObject* name) {
-  PyObject* space = position_.frame->f_locals;
-  if (space == nullptr || !PyDict_CheckExact(space) || graph_.is_outside(space)) {
+  PyObject* space = class_space();
+  if (space == nullptr) {
     return abort(AbortReason::UnsupportedInstruction, "LOAD_NAME");
   }
   if (py::dict_item(space, name) == nullptr) {
