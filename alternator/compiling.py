@@ -19,7 +19,7 @@ from alternator import _capture, deferring, events, flat_calls, logs, progress, 
 from alternator.around import give_nothing
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
-from alternator.purity import find_real_modules, make_rows
+from alternator.contracts import find_real_modules, make_rows
 from alternator.recording import Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
@@ -59,8 +59,8 @@ def prepare():
         substitute(function, call_in_graph(function))
     substitute(torch.autograd.profiler.record_function, Span)
     make_table()[deferring.defer_call] = deferring.record_deferred
-    _capture.add_purity("torch", deferring.defer_call)
-    _capture.add_purity("real", deferring.run_for_real)
+    _capture.add_contract("torch", deferring.defer_call)
+    _capture.add_contract("eager", deferring.run_for_real)
     flat_calls.prepare()
     logs.start()
     progress.start()

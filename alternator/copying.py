@@ -1,6 +1,6 @@
 """Stand-ins (stand_ins.py) for the C code behind copy.copy and copy.deepcopy: what an object is made of.
 
-The functions of `copy` itself are Python code like any other; a row of purity.py lets them use addresses as keys.
+The functions of `copy` itself are Python code like any other; a row of contracts.py lets them use addresses as keys.
 """
 
 from __future__ import annotations

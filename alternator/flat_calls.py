@@ -94,4 +94,4 @@ def adopt(tracer, node, index, result):
 def prepare():
     """Tell the core and the tracer of call_flat()."""
     make_table()[call_flat] = record_flat
-    _capture.add_purity("torch", call_flat)
+    _capture.add_contract("torch", call_flat)

@@ -1,6 +1,6 @@
 """Markers that programs put on functions for TorchDynamo, honoured here.
 
-A marked function carries what is called in its place while tracing (csrc/record/purity.h, `substitute_of`). Where a
+A marked function carries what is called in its place while tracing (csrc/record/contract.h, `substitute_of`). Where a
 marker of TorchDynamo's leaves nothing to see, `install()` puts a function of ours in its place, which does the same and
 marks.
 """
@@ -42,8 +42,8 @@ def allow_in_graph(theirs, fn):
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(theirs, each) for each in fn]
     result = theirs(fn)
-    if _capture.purity_of(fn):  # a function of torch, maybe disallowed before
-        _capture.add_purity("torch", fn)
+    if _capture.has_contract(fn):  # a function of torch, maybe disallowed before
+        _capture.add_contract("torch", fn)
     else:
         substitute(fn, call_in_graph(fn))
     return result
@@ -54,7 +54,7 @@ def disallow_in_graph(theirs, fn):
     if isinstance(fn, (list, tuple)):
         return [disallow_in_graph(theirs, each) for each in fn]
     result = theirs(fn)
-    _capture.add_purity("real", fn)
+    _capture.add_contract("eager", fn)
     return result
 
 
@@ -191,11 +191,11 @@ def install():
     for fn, other in find_substitutes():
         substitution.put(fn, other)
     decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings
-    _capture.add_purity("setting", dynamo_utils._get_error_on_graph_break)
-    _capture.add_purity("state", dynamo_utils._set_error_on_graph_break)
+    _capture.add_contract("setting", dynamo_utils._get_error_on_graph_break)
+    _capture.add_contract("state", dynamo_utils._set_error_on_graph_break)
     make_notes()[dynamo_utils._set_error_on_graph_break] = note_error_setting
     for original, wrapped in find_stand_ins().items():
-        if _capture.purity_of(original) is None and _capture.substitute_of(original) is None:
+        if _capture.has_contract(original) is None and _capture.substitute_of(original) is None:
             substitution.put(original, wrapped.__torch_dynamo_polyfill__)
 
 

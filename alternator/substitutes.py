@@ -59,7 +59,7 @@ def call_tracer(fn, rule):
         # The tracer is the innermost of torch's function modes.
         return torch.overrides.handle_torch_function(fn, (), *args, **kwargs)
 
-    _capture.add_purity("torch", call)
+    _capture.add_contract("torch", call)
     return call
 
 

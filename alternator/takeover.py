@@ -136,7 +136,7 @@ def is_python(fn):
 @functools.cache
 def torch_functions():
     """Find torch's overridable functions in Python: nodes, not code to capture."""
-    from alternator.purity import find_torch_functions
+    from alternator.contracts import find_torch_functions
 
     return {fn for fn in find_torch_functions() if isinstance(fn, types.FunctionType)}
 

@@ -13,7 +13,7 @@ import types
 import torch
 
 from alternator import _capture
-from alternator.purity import find_torch_functions
+from alternator.contracts import find_torch_functions
 from alternator.torch_errors import Unsupported
 from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requiring
 from alternator.torch_numbers import needs_parts, record_parts

@@ -98,4 +98,4 @@ HOOK_STAND_INS = {
 def allow_calls():
     """Let traces call the functions above that are the tracer's."""
     for call in (call_behind, remove_handle):
-        _capture.add_purity("torch", call)
+        _capture.add_contract("torch", call)

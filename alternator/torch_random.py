@@ -148,7 +148,7 @@ def set_rng_state(new_state):
 def prepare():
     """Have traces call these in the place of torch's functions."""
     for call in (set_seed, read_generator, write_generator):
-        _capture.add_purity("torch", call)
+        _capture.add_contract("torch", call)
     substitute(seed_generator, manual_seed)
     substitute(get_state, get_rng_state)
     substitute(set_state, set_rng_state)

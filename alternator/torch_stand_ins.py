@@ -155,5 +155,5 @@ TORCH_STAND_INS = HOOK_STAND_INS | {
 def allow_calls():
     """Let traces call the functions above that are the tracer's."""
     for call in calls.values():
-        _capture.add_purity("torch", call)
+        _capture.add_contract("torch", call)
     torch_hooks.allow_calls()

@@ -133,7 +133,7 @@ def set_inductor_determinism(mode):
 
 @functools.cache
 def make_notes():
-    """Make the table of the calls: function -> note(tracer, func, args, kwargs). purity.py has their rows."""
+    """Make the table of the calls: function -> note(tracer, func, args, kwargs). contracts.py has their rows."""
     return {
         torch.autocast.__enter__: enter_autocast,
         torch.autocast.__exit__: leave_autocast,

@@ -8,9 +8,9 @@
 #include "py/heap_object.h"
 #include "py/lru_cache.h"
 #include "record/arguments.h"
+#include "record/contract.h"
 #include "record/fault.h"
 #include "record/node_maker.h"
-#include "record/purity.h"
 #include "record/session.h"
 #include "record/stand_in.h"
 #include "region/region.h"
@@ -337,7 +337,7 @@ PyObject* read_setting(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// set_disabling_code(code): of the wrappers of torch._disable_dynamo (record/purity.h).
+// set_disabling_code(code): of the wrappers of torch._disable_dynamo (record/contract.h).
 PyObject* set_disabling_code(PyObject*, PyObject* code) {
   record::set_disabling_code(code);
   Py_RETURN_NONE;
@@ -394,19 +394,19 @@ PyObject* count_regions_without_graph(PyObject*, PyObject*) {
   return PyLong_FromLongLong(region::Captured::regions_without_graph);
 }
 
-// add_purity(row, callable): one more for a row of the purity table.
-PyObject* add_purity(PyObject*, PyObject* args) {
+// add_contract(name, callable): one more callable for a contract.
+PyObject* add_contract(PyObject*, PyObject* args) {
   const char* row;
   PyObject* callable;
-  if (!PyArg_ParseTuple(args, "sO:add_purity", &row, &callable) || !record::add_purity(row, callable)) {
+  if (!PyArg_ParseTuple(args, "sO:add_contract", &row, &callable) || !record::add_contract(row, callable)) {
     return nullptr;
   }
   Py_RETURN_NONE;
 }
 
-// purity_of(callable) -> whether it has a row in the purity table: True, or None.
-PyObject* purity_of(PyObject*, PyObject* callable) {
-  return Py_NewRef(record::purity_of(callable) ? Py_True : Py_None);
+// has_contract(callable) -> True, or None.
+PyObject* has_contract(PyObject*, PyObject* callable) {
+  return Py_NewRef(record::contract_of(callable) != nullptr ? Py_True : Py_None);
 }
 
 // count_writes(): a number that grows with what this thread's trace changes.
@@ -493,7 +493,7 @@ PyObject* keep_cached(PyObject*, PyObject* const* args, Py_ssize_t) { return Py_
 // cached_result(link)
 PyObject* cached_result(PyObject*, PyObject* link) { return Py_NewRef(py::result_of_link(link)); }
 
-// set_up(purity rows, stand-ins, modules that run for real, tensor class, types compared by value, types compared by
+// set_up(contracts, stand-ins, modules that run for real, tensor class, types compared by value, types compared by
 // identity, code of module calls, torch.nn.Module.__getattr__ or None, torch.Tensor.__hash__ or None)
 PyObject* set_up(PyObject*, PyObject* args) {
   PyObject *rows, *stand_ins, *modules, *tensor, *by_value, *by_identity, *module_call, *module_getattr, *tensor_hash;
@@ -514,7 +514,7 @@ PyObject* set_up(PyObject*, PyObject* args) {
   keep(module_getattr, &record::Recorder::module_getattr, &record::Recorder::module_getattr_code);
   keep(tensor_hash, &record::Recorder::tensor_hash, &record::Recorder::tensor_hash_code);
   source::set_torch_types(reinterpret_cast<PyTypeObject*>(tensor), by_value, by_identity);
-  if (!record::fill_purity_table(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {
+  if (!record::fill_contracts(rows) || !record::fill_stand_ins(stand_ins) || !record::prepare_rules()) {
     return nullptr;
   }
   Py_RETURN_NONE;
@@ -544,14 +544,14 @@ PyMethodDef methods[] = {
     {"run_backend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backend)), METH_FASTCALL, nullptr},
     {"take_profile", take_profile, METH_NOARGS, nullptr},
     {"count_regions_without_graph", count_regions_without_graph, METH_NOARGS, nullptr},
-    {"add_purity", add_purity, METH_VARARGS, nullptr},
+    {"add_contract", add_contract, METH_VARARGS, nullptr},
     {"set_substitute", set_substitute, METH_VARARGS, nullptr},
     {"read_setting", read_setting, METH_VARARGS, nullptr},
     {"substitute_of", substitute_of, METH_O, nullptr},
     {"set_disabling_code", set_disabling_code, METH_O, nullptr},
     {"set_stance", set_stance, METH_VARARGS, nullptr},
     {"set_interest", set_interest, METH_VARARGS, nullptr},
-    {"purity_of", purity_of, METH_O, nullptr},
+    {"has_contract", has_contract, METH_O, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},
     {"take_fault", take_fault, METH_NOARGS, nullptr},
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},

@@ -124,15 +124,24 @@ const char* how_text(py::How how) {
   }
 }
 
-// The rows of opcode.def: {name: (number, caches, how, jumps, leaves)}, for tests and documentation.
+const char* recording_text(py::Recording recording) {
+  switch (recording) {
+    case py::Recording::Harmless: return "harmless";
+    case py::Recording::Rule: return "rule";
+    default: return "break";
+  }
+}
+
+// The rows of opcode.def: {name: (number, caches, how, jumps, leaves, recording, operands)}, for tests and documentation.
 PyObject* opcodes(PyObject*, PyObject*) {
   Ref<> table = steal(PyDict_New());
   for (int i = 1; table && i < static_cast<int>(py::Op::Count); ++i) {
     auto op = static_cast<py::Op>(i);
     const py::OpRow& row = py::op_row(op);
-    Ref<> entry = steal(Py_BuildValue("(iisOO)", py::number_table[i], py::cache_units(op), how_text(row.how),
+    Ref<> entry = steal(Py_BuildValue("(iisOOss)", py::number_table[i], py::cache_units(op), how_text(row.how),
                                       row.jump != py::Jump::None ? Py_True : Py_False,
-                                      row.next == py::Next::Leaves ? Py_True : Py_False));
+                                      row.next == py::Next::Leaves ? Py_True : Py_False, recording_text(row.recording),
+                                      row.operands));
     if (!entry || PyDict_SetItemString(table.get(), row.name, entry.get()) < 0) {
       return nullptr;
     }
@@ -165,6 +174,15 @@ PyObject* stack_effect(PyObject*, PyObject* args) {
   return PyLong_FromLong(py::stack_effect(py::canonical_table[number & 255], oparg, jumps));
 }
 
+// count_touched(number, oparg): how many values from the top an instruction touches.
+PyObject* count_touched(PyObject*, PyObject* args) {
+  int number, oparg;
+  if (!PyArg_ParseTuple(args, "ii:count_touched", &number, &oparg)) {
+    return nullptr;
+  }
+  return PyLong_FromLong(py::count_touched(py::canonical_table[number & 255], oparg));
+}
+
 // stack_depths(code): the depth of the value stack before each instruction, -1 where it cannot be reached.
 PyObject* stack_depths(PyObject*, PyObject* code) {
   if (!PyCode_Check(code)) {
@@ -192,6 +210,7 @@ PyMethodDef methods[] = {
     {"replay", replay, METH_VARARGS, nullptr},
     {"opcodes", opcodes, METH_NOARGS, nullptr},
     {"canonical", canonical, METH_O, nullptr},
+    {"count_touched", count_touched, METH_VARARGS, nullptr},
     {"stack_effect", stack_effect, METH_VARARGS, nullptr},
     {"stack_depths", stack_depths, METH_O, nullptr},
     {"own_attributes", own_attributes, METH_O, nullptr},

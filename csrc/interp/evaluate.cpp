@@ -153,7 +153,7 @@ __attribute__((noinline)) PyObject* run(py::ThreadState* ts, py::Frame* entry, i
   if (ALTERNATOR_UNLIKELY(targets[0] == nullptr)) {
     static const void* const by_op[] = {
         &&target_unknown,
-#define OP(name, effect, jump, jump_effect, next, how) &&target_##name,
+#define OP(name, ...) &&target_##name,
 #include "py/opcode.def"
 #undef OP
     };
@@ -231,7 +231,7 @@ observe:
     DISPATCH_UNOBSERVED();
   }
 
-#define OP(name, effect, jump, jump_effect, next, how) target_##name : FOLLOW(op_##name(m));
+#define OP(name, ...) target_##name : FOLLOW(op_##name(m));
 #include "py/opcode.def"
 #undef OP
 

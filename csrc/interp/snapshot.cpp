@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interp/hook.h"
+#include "py/call_site.h"
 #include "py/generator.h"
 
 namespace alternator::interp {
@@ -109,20 +110,8 @@ StackState take_snapshot(const Position& position) {
 }
 
 const char* name_c_callee(const Position& position) {
-  const py::CodeUnit* at = position.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == py::Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
-  py::Op op = py::canonical(*at);
-  PyObject* callable = nullptr;
-  if (op == py::Op::kKW_NAMES || op == py::Op::kCALL) {
-    int count = op == py::Op::kCALL ? oparg : py::oparg_of(at[1]);  // KW_NAMES stands in front of PRECALL
-    PyObject* method = position.stack_top[-(count + 2)];
-    callable = method != nullptr ? method : position.stack_top[-(count + 1)];
-  } else if (op == py::Op::kCALL_FUNCTION_EX) {
-    callable = position.stack_top[-(2 + (oparg & 1))];
-  }
+  auto site = py::CallSite::at(position.instruction, position.frame->f_code, position.stack_top);
+  PyObject* callable = site ? *site->callable : nullptr;
   if (callable != nullptr && PyCFunction_Check(callable)) {
     return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
   }
@@ -133,7 +122,7 @@ const char* name_c_callee(const Position& position) {
     auto* type = reinterpret_cast<PyTypeObject*>(callable);
     return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? "a class" : type->tp_name;
   }
-  return py::op_row(op).name;
+  return py::op_row(py::Step(position.instruction).op).name;
 }
 
 Abort refuse_snapshot(const Position& position, const char* caller) {

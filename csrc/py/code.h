@@ -82,6 +82,21 @@ struct Instruction {
   Op op;
 };
 
+// An instruction as an observer sees it: KW_NAMES, PRECALL and CALL are one step, a CALL that has `names`.
+struct Step : Instruction {
+  explicit Step(const CodeUnit* from) : Instruction(from) {
+    if (op == Op::kKW_NAMES) {
+      names = oparg;
+      Instruction precall(at + 1);
+      at = precall.at;
+      op = Op::kCALL;
+      oparg = precall.oparg;
+    }
+  }
+
+  int names = -1;  // the constant with the names of the last arguments; -1: they have none
+};
+
 // The whole oparg of the instruction at `offset`, with the EXTENDED_ARGs in front of it.
 int full_oparg(PyCodeObject* code, int offset);
 // Whether a call that is in progress stands at an instruction of this kind, which has no caches. A CALL stands at the last

@@ -1,4 +1,4 @@
-// Canonical opcodes: names, stack effects, and how CPython's numbers map to them. The rows are in opcode.def.
+// Canonical opcodes: what is known of each, and how CPython's numbers map to them. The rows are in opcode.def.
 #pragma once
 
 #include "py/python.h"
@@ -10,7 +10,7 @@ using CodeUnit = _Py_CODEUNIT;
 // The enumerators must not collide with CPython's opcode macros of the same names: those end here.
 enum class Op : uint8_t {
   Unknown,
-#define OP(name, effect, jump, jump_effect, next, how) k##name,
+#define OP(name, ...) k##name,
 #include "py/opcode.def"
 #undef OP
   Count,
@@ -19,17 +19,37 @@ enum class Op : uint8_t {
 enum class Jump : uint8_t { None, Forward, Backward };
 enum class Next : uint8_t { Falls, Leaves };
 enum class How : uint8_t { Own, Borrow, HandOver };
+enum class Recording : uint8_t { Harmless, Rule, Break };
+// What an instruction does with a value that it touches.
+enum class Role : char {
+  Moved = 'M',
+  Stored = 'S',
+  Used = 'U',
+  LookedInto = 'D',
+  Truth = 'T',
+  Noneness = 'N',
+  OfCall = 'C',
+};
 
 struct OpRow {
   const char* name;
   Jump jump;
   Next next;
   How how;
+  Recording recording;
+  uint8_t torch_operands;  // how many values from the top decide whether torch executes it
+  const char* operands;    // the roles, as opcode.def writes them
 };
 
 const OpRow& op_row(Op op);
 // Change of the stack's depth; `jumps` asks for the way that the jump takes.
 int stack_effect(Op op, int oparg, bool jumps);
+// How many values from the top the instruction takes, replaces or moves.
+int count_touched(Op op, int oparg);
+// What it does with the value at `depth`, 1 for the topmost, which must be one that it touches.
+Role role_of(Op op, int depth);
+// It only moves what it touches.
+bool only_moves(Op op);
 
 // CPython's opcode byte, specialised or not, to the canonical opcode; and the inline cache units behind it.
 extern const uint8_t* const kDeoptOf;

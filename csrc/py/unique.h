@@ -5,8 +5,15 @@
 
 namespace alternator::py {
 
+// One of the ints that CPython keeps one object each of.
+inline bool is_small_int(PyObject* value) {
+  int overflow = 0;
+  long number = PyLong_AsLongAndOverflow(value, &overflow);
+  return overflow == 0 && number >= -_PY_NSMALLNEGINTS && number < _PY_NSMALLPOSINTS;
+}
+
 // A new object with an equal value, also for a small int; null, with no exception set, if there can be none (None, True,
-// strings of one character ..).
+// strings of one character .., and NaN, which equals no other object).
 inline PyObject* unique_copy(PyObject* value) {
   PyObject* copy = nullptr;
   if (PyLong_CheckExact(value)) {
@@ -20,7 +27,7 @@ inline PyObject* unique_copy(PyObject* value) {
       Py_SET_SIZE(made, Py_SIZE(from));
       copy = reinterpret_cast<PyObject*>(made);
     }
-  } else if (PyFloat_CheckExact(value)) {
+  } else if (PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) == PyFloat_AS_DOUBLE(value)) {
     copy = PyFloat_FromDouble(PyFloat_AS_DOUBLE(value));
   } else if (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) > 1) {
     copy = PyUnicode_FromKindAndData(PyUnicode_KIND(value), PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value));

@@ -71,7 +71,7 @@ Ref<> QuickCalls::call(PyObject* function, PyObject* args, PyObject* kwargs) {
     PyErr_Clear();
     return nullptr;
   }
-  py::Op op = py::Instruction(recorder_->position().instruction).op;
+  py::Op op = py::Step(recorder_->position().instruction).op;
   bool rows = op == py::Op::kGET_ITER || op == py::Op::kUNPACK_SEQUENCE || op == py::Op::kUNPACK_EX;
   if ((rule != part(kRecordCall) && rule != part(kMetadata)) || has_special_keyword(kwargs) || rows) {
     return nullptr;

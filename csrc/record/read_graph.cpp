@@ -6,7 +6,7 @@
 #include "py/fields.h"
 #include "py/instance.h"
 #include "py/members.h"
-#include "record/purity.h"
+#include "record/contract.h"
 
 namespace alternator::record {
 
@@ -186,6 +186,9 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
   } else if (sort == Sort::Primitive) {
     guard->expect = Expect::Value;
     guard->value = share(value);
+    if (!source::is_singleton(value)) {
+      primitives_[value].push_back(list_.guards.size());
+    }
   } else if (sort == Sort::Pinned && !(has_parts(value) && !is_constant(node_of(value)))) {
     guard->expect = Expect::Pinned;
     guard->pin = source::Pin::to(value);
@@ -216,16 +219,49 @@ void ReadGraph::read_value_of_number(int node, PyObject* value) {
   if (std::exchange(found->second.has_value, true)) {
     return;
   }
-  const Guard& by_type = list_.guards[found->second.guard];
-  Guard guard{by_type.kind};
-  guard.parent = by_type.parent;
-  guard.index = by_type.index;
-  if (PyObject* key = by_type.key.get()) {
-    guard.key = source::Pin::to(key);
-  }
+  Guard guard = look_again(found->second.guard);
   guard.expect = Expect::Value;
   guard.value = share(value);
   list_.guards.push_back(std::move(guard));
+}
+
+Guard ReadGraph::look_again(size_t guard) const {
+  const Guard& before = list_.guards[guard];
+  Guard again{before.kind};
+  again.parent = before.parent;
+  again.index = before.index;
+  if (PyObject* key = before.key.get()) {
+    again.key = source::Pin::to(key);
+  }
+  return again;
+}
+
+int ReadGraph::identify(PyObject* primitive) {
+  auto [known, fresh] = identities_.try_emplace(primitive, -1);
+  if (!fresh) {
+    return known->second;
+  }
+  auto places = primitives_.find(primitive);
+  if (places == primitives_.end()) {
+    known->second = add_node(nullptr, "constant");
+    constants_.insert(known->second);
+    list_.constants.push_back({known->second, source::Pin::holding(primitive), guard::TypePin()});
+    return known->second;
+  }
+  for (size_t place : places->second) {
+    Guard guard = look_again(place);
+    bool first = known->second < 0;
+    if (first) {
+      known->second = add_node(nullptr, name_of_read(guard.parent, guard.kind, guard.key.get(), guard.index));
+    }
+    guard.expect = first ? Expect::NewNode : Expect::SameNode;
+    guard.child = known->second;
+    if (first) {
+      guard.type = guard::TypePin::to(Py_TYPE(primitive));
+    }
+    list_.guards.push_back(std::move(guard));
+  }
+  return known->second;
 }
 
 void ReadGraph::read_presence(int parent, Kind kind, PyObject* key, Py_ssize_t index, bool present) {

@@ -21,6 +21,10 @@ class ReadGraph {
   int node_of(PyObject* object) const;
   bool is_outside(PyObject* object) const { return node_of(object) >= 0; }
 
+  // The node of a primitive, of which it matters which object it is: every place where the trace found this very object must
+  // hold one and the same. A constant, if it was found nowhere: it belongs to code, or the trace made it.
+  int identify(PyObject* primitive);
+
   // Whether a node is there by identity, for good.
   bool is_constant(int node) const { return constants_.count(node) != 0; }
   // A function that is made anew each time that the function around it runs, or a builtin method that is bound to an object:
@@ -93,6 +97,8 @@ class ReadGraph {
   int add_node(PyObject* object, std::string name);
   std::optional<guard::Guard> begin_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   void end_read_of_object(guard::Guard guard, PyObject* key, PyObject* value);
+  // Another guard that looks at the same thing.
+  guard::Guard look_again(size_t guard) const;
   void read_hidden(int node, PyObject* object);
   guard::TypeContents contents_of(PyTypeObject* type);
 
@@ -115,6 +121,9 @@ class ReadGraph {
     bool has_value = false;
   };
   std::unordered_map<std::pair<uint64_t, uint64_t>, Number, SeenHash> numbers_;
+  // The guards that found a primitive, of which there may be other objects of the same value; and its node, once it matters.
+  std::unordered_map<PyObject*, std::vector<size_t>> primitives_;
+  std::unordered_map<PyObject*, int> identities_;
   std::vector<Ref<>> kept_;  // objects must not die, or their addresses mean nothing, while the trace lasts
 };
 

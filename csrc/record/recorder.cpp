@@ -11,7 +11,6 @@
 #include "py/members.h"
 #include "py/opcode.h"
 #include "record/fault.h"
-#include "record/operands.h"
 
 namespace alternator::record {
 
@@ -80,7 +79,7 @@ void Recorder::begin() {
     lowest_[i] = slots.end - slots.stack;
     if (slots.offset == 0) {
       graph_.add_constant(reinterpret_cast<PyObject*>(base_[i]->f_func), "fn");
-    } else if (purity_of(reinterpret_cast<PyObject*>(base_[i]->f_func)) == Purity::Scope) {
+    } else if (recorder_of(reinterpret_cast<PyObject*>(base_[i]->f_func)) == RecordedBy::Scope) {
       return abort(AbortReason::UnsupportedTorch, "the middle of a scope of torch's state");
     }
     for (int slot = slots.stack; slot < slots.end; ++slot) {
@@ -157,7 +156,7 @@ void Recorder::follow_frames(Op op, int oparg) {
     return;
   }
   int depth = static_cast<int>(position_.stack_top - py::stack_base(position_.frame));
-  lowest_[base] = std::min(lowest_[base], depth - count_touched(op, oparg));
+  lowest_[base] = std::min(lowest_[base], depth - py::count_touched(op, oparg));
   switch (op) {
     case Op::kSTORE_FAST:
     case Op::kDELETE_FAST:
@@ -309,6 +308,7 @@ Verdict Recorder::before_instruction(const Position& position) {
   }
   made_function_ = false;
   meet_class(position);
+  meet_result(position);
   meet_awaited(position);
   position_ = position;
   place_.clear();
@@ -349,10 +349,8 @@ Verdict Recorder::before_instruction(const Position& position) {
       return Verdict::Abandon;
     }
   }
-  auto [at, oparg, op] = py::Instruction(position.instruction);
-  if (op == Op::kKW_NAMES) {
-    oparg = py::oparg_of(at[1]);  // of the PRECALL behind it: the count of arguments
-  }
+  py::Step step(position.instruction);
+  auto [op, oparg] = std::pair(step.op, step.oparg);
   if (position.instruction == py::first_instruction(position.frame->f_code)) {
     record_frame_start();
     if (ended_) {
@@ -383,6 +381,7 @@ Verdict Recorder::before_instruction(const Position& position) {
 // A lack of memory or stack is no part of the program: another run of it may have enough.
 Verdict Recorder::on_exception(const Position& position) {
   show_mode();
+  expected_result_ = nullptr;
   keep_place_of_exception();
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
@@ -448,7 +447,7 @@ void Recorder::record_frame_start() {
   if (reinterpret_cast<PyObject*>(frame->f_code) == module_call) {
     ++module_calls_[frame->localsplus[0]];
   }
-  if (purity_of(object) == Purity::Scope) {
+  if (recorder_of(object) == RecordedBy::Scope) {
     record_scope_start(object);
   }
   if (is_fresh_function(object) || is_stand_in(frame->f_globals)) {
@@ -552,32 +551,34 @@ void Recorder::read_cell(int index) {
 }
 
 void Recorder::record(Op op, int oparg) {
-  int deciding = count_deciding_operands(op);
-  opaque_ = is_tensor_operation(position_.stack_top - deciding, deciding);
+  const py::OpRow& row = py::op_row(op);
+  opaque_ = is_tensor_operation(position_.stack_top - row.torch_operands, row.torch_operands);
   leaves_what_it_reads_ = op == Op::kLOAD_ATTR || op == Op::kLOAD_GLOBAL || op == Op::kLOAD_DEREF;
+  switch (row.recording) {
+    case py::Recording::Harmless: return;
+    case py::Recording::Rule: return record_by_rule(op, oparg);
+    case py::Recording::Break: break;
+  }
+  abort(AbortReason::UnsupportedInstruction, row.name);
+}
+
+void Recorder::record_by_rule(Op op, int oparg) {
   switch (op) {
     case Op::kLOAD_FAST:
     case Op::kMAKE_CELL:  // an argument that becomes a cell: the cell itself is fresh
     case Op::kLOAD_CLOSURE: return read_base_local(oparg);
     case Op::kLOAD_DEREF: return read_cell(oparg);
     case Op::kSTORE_DEREF:
-      note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
-      read_base_local(oparg);
-      return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
     case Op::kDELETE_DEREF:
-      read_base_local(oparg);
       if (op == Op::kSTORE_DEREF) {
         note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
       }
+      read_base_local(oparg);
       return record_write(journal::PlaceKind::Cell, position_.frame->localsplus[oparg], nullptr);
+    case Op::kSTORE_FAST:
+      return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
+    case Op::kDELETE_FAST: return;  // follow_frames() sees that it is gone
     case Op::kPOP_TOP: return minds_being_dropped(peek(1)) ? abort(AbortReason::GeneratorEnd, "") : void();
-    case Op::kRAISE_VARARGS:
-    case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
-    case Op::kPUSH_EXC_INFO:
-      if (depth_ == 1) {
-        read_slot(start_->handled());
-      }
-      return;
     case Op::kLOAD_GLOBAL: return record_global(name_at(oparg >> 1));
     case Op::kSTORE_GLOBAL:
       globals_node(position_.frame->f_globals);
@@ -595,13 +596,51 @@ void Recorder::record(Op op, int oparg) {
       }
       [[fallthrough]];
     case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
+    case Op::kJUMP_BACKWARD: return depth_ == 1 && number_ > kLongTrace ? abort(AbortReason::LongTrace, "") : void();
+    case Op::kRETURN_VALUE:
+    case Op::kYIELD_VALUE: return;  // of another frame than the outermost; use_operands() has seen what C code gets
+    case Op::kCALL: return record_vector_call(*call_site());
+    case Op::kCALL_FUNCTION_EX: return record_star_call(*call_site());
+    case Op::kMAKE_FUNCTION:
+      globals_node(position_.frame->f_globals);  // which an exit that makes the function needs
+      made_function_ = true;
+      return;
+    case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
+    case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
+    case Op::kRAISE_VARARGS:
+    case Op::kRERAISE: record_raise(op, oparg); [[fallthrough]];
+    case Op::kPUSH_EXC_INFO: return depth_ == 1 ? read_slot(start_->handled()) : void();
+    case Op::kCHECK_EXC_MATCH: return record_exception_match(peek(2), peek(1));
+    case Op::kCHECK_EG_MATCH: return record_group_match(peek(2), peek(1));
+    case Op::kPREP_RERAISE_STAR: return record_group_reraise(peek(2), peek(1));
+    case Op::kWITH_EXCEPT_START:
+      record_context_exit(peek(4));
+      return ended_ ? void() : record_call(peek(4), nullptr, 0);
+    case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
+    case Op::kMATCH_MAPPING:
+    case Op::kMATCH_SEQUENCE: return record_type_flag(peek(1));
+    case Op::kMATCH_KEYS: return record_match_keys(peek(2), peek(1));
+    case Op::kMATCH_CLASS: return record_match_class(peek(3), peek(2), oparg, peek(1));
+    case Op::kLOAD_BUILD_CLASS: return record_build_class();
+    case Op::kLOAD_NAME:
+    case Op::kSTORE_NAME:
+    case Op::kDELETE_NAME:
+    case Op::kSETUP_ANNOTATIONS:
+    case Op::kLOAD_CLASSDEREF: return record_class_body(op, oparg);
+    default: return record_operation(op, oparg);
+  }
+}
+
+// Instructions that compute with values: operators, items, iteration, containers that are built.
+void Recorder::record_operation(Op op, int oparg) {
+  switch (op) {
     case Op::kBINARY_SUBSCR: return record_item(peek(2), peek(1));
-    case Op::kSTORE_SUBSCR:
-    case Op::kDELETE_SUBSCR: return record_item_write(peek(2), peek(1), op == Op::kDELETE_SUBSCR);
-    case Op::kBINARY_OP: return record_binary(peek(2), peek(1), oparg >= NB_INPLACE_ADD);
+    case Op::kSTORE_SUBSCR: record_stored(peek(1), peek(3)); [[fallthrough]];
+    case Op::kDELETE_SUBSCR: return ended_ ? void() : record_item_write(peek(2), peek(1), op == Op::kDELETE_SUBSCR);
+    case Op::kBINARY_OP: return record_binary(peek(2), peek(1), oparg);
     case Op::kUNARY_NEGATIVE:
     case Op::kUNARY_POSITIVE:
-    case Op::kUNARY_INVERT: return record_binary(peek(1), peek(1), false);
+    case Op::kUNARY_INVERT: return record_operands(peek(1), peek(1), false);
     case Op::kCOMPARE_OP: return record_comparison(peek(2), peek(1));
     case Op::kIS_OP: return record_identity(peek(2), peek(1));
     case Op::kCONTAINS_OP: return record_membership(peek(1), peek(2));
@@ -617,93 +656,38 @@ void Recorder::record(Op op, int oparg) {
     case Op::kJUMP_IF_FALSE_OR_POP:
     case Op::kJUMP_IF_TRUE_OR_POP:
       return source::is_tensor(peek(1)) ? abort(AbortReason::DataDependentBranch, "the truth of a tensor")
-                                        : record_truth(peek(1));
-    case Op::kGET_ITER:
-      return py::iterator_kind(peek(1)) != py::IteratorKind::None ? void() : record_iteration(peek(1));
+                                        : expose(peek(1), Reads::Truth);
+    case Op::kGET_ITER: return expose(peek(1), Reads::Iterable);
     case Op::kGET_YIELD_FROM_ITER:
     case Op::kUNPACK_SEQUENCE:
-    case Op::kUNPACK_EX: return record_iteration(peek(1));
+    case Op::kUNPACK_EX: return expose(peek(1), Reads::Iterated);
+    case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
+    case Op::kSEND: return is_hanging(peek(2)) ? void() : record_next(peek(2), false);
     // Into a container further down the stack: one that is being built, maybe since before a break.
+    case Op::kLIST_APPEND: return record_container_write(peek(oparg + 1), Reach::Nothing);
     case Op::kLIST_EXTEND:
+      expose(peek(1), Reads::Iterated);
+      return ended_ ? void() : record_container_write(peek(oparg + 1), Reach::Nothing);
+    case Op::kSET_ADD:
     case Op::kSET_UPDATE:
     case Op::kDICT_UPDATE:
-    case Op::kDICT_MERGE:
-      record_iteration(peek(1));
-      if (op == Op::kSET_UPDATE) {
-        record_deep(peek(1), 0, true);
-      }
-      [[fallthrough]];
-    case Op::kLIST_APPEND:
-    case Op::kSET_ADD:
-      if (op == Op::kSET_ADD) {
-        record_key(peek(1));
-      }
-      return record_container_write(peek(oparg + 1), PyList_Check(peek(oparg + 1)) ? Reach::Nothing : Reach::Whole);
+    case Op::kDICT_MERGE: {
+      bool set = op == Op::kSET_ADD || op == Op::kSET_UPDATE;
+      expose(peek(1), set ? Reads::Compared : Reads::Iterated);
+      return ended_ ? void() : record_container_write(peek(oparg + 1), Reach::Whole);
+    }
+    case Op::kMAP_ADD: record_key(peek(2)); return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
     case Op::kBUILD_SET:
     case Op::kBUILD_MAP:
-      for (int i = 1; i <= (op == Op::kBUILD_MAP ? 2 * oparg : oparg); i += op == Op::kBUILD_MAP ? 2 : 1) {
-        record_key(peek(op == Op::kBUILD_MAP ? i + 1 : i));
+      for (int depth = 1; depth <= py::count_touched(op, oparg); ++depth) {
+        if (py::role_of(op, depth) == py::Role::LookedInto) {
+          record_key(peek(depth));
+        }
       }
       return;
-    case Op::kMAP_ADD: record_key(peek(2)); return record_container_write(peek(oparg + 2), Reach::Item, peek(2));
-    case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
-    case Op::kCALL:
-    case Op::kKW_NAMES: {
-      PyObject** arguments = position_.stack_top - oparg;
-      int self = arguments[-2] != nullptr;
-      return record_vector_call(&arguments[-1 - self], oparg + self);
-    }
-    case Op::kCALL_FUNCTION_EX: {
-      bool has_kwargs = oparg & 1;
-      return record_star_call(&position_.stack_top[has_kwargs ? -3 : -2], &position_.stack_top[has_kwargs ? -2 : -1],
-                              has_kwargs ? peek(1) : nullptr);
-    }
-    case Op::kMAKE_FUNCTION:
-      globals_node(position_.frame->f_globals);  // which an exit that makes the function needs
-      made_function_ = true;
-      return;
-    case Op::kJUMP_BACKWARD:
-      if (depth_ == 1 && number_ > kLongTrace) {
-        abort(AbortReason::LongTrace, "");
-      }
-      return;
-    case Op::kSTORE_FAST:
-      return note_name(peek(1), PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg));
-    case Op::kWITH_EXCEPT_START:
-      record_context_exit(peek(4));
-      return ended_ ? void() : record_call(peek(4), nullptr, 0);
-    case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
-    case Op::kFORMAT_VALUE: return defer_text(oparg) ? void() : record_text(peek(oparg & 4 ? 2 : 1));
-    case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
-    case Op::kIMPORT_FROM: return record_attribute(peek(1), name_at(oparg));
-    case Op::kLOAD_BUILD_CLASS: return record_build_class();
-    case Op::kSTORE_NAME:
-    case Op::kDELETE_NAME:
-    case Op::kSETUP_ANNOTATIONS:
-      return class_space() != nullptr ? void() : abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
-    case Op::kLOAD_NAME: return record_name(name_at(oparg));
-    case Op::kLOAD_CLASSDEREF:
-      if (PyObject* space = class_space()) {
-        bool own =
-            py::dict_item(space, PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg)) != nullptr;
-        return own ? void() : read_cell(oparg);
-      }
-      return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
-    case Op::kIMPORT_STAR:
-    case Op::kPRINT_EXPR:
-    case Op::kMATCH_CLASS:
-    case Op::kMATCH_KEYS:
-    case Op::kCHECK_EG_MATCH:
-    case Op::kPREP_RERAISE_STAR:
-    case Op::kBEFORE_ASYNC_WITH:
-    case Op::kGET_AITER:
-    case Op::kGET_ANEXT:
-    case Op::kGET_AWAITABLE:
-    case Op::kASYNC_GEN_WRAP:
-    case Op::kEND_ASYNC_FOR: return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
-    case Op::kGET_LEN: return record_length(peek(1));
-    case Op::kSEND: return is_hanging(peek(2)) ? void() : record_next(peek(2), false);
-    default: return;  // the stack, fast locals, jumps, building of containers, raising and catching
+    case Op::kFORMAT_VALUE: return defer_text(oparg) ? void() : expose(peek(oparg & 4 ? 2 : 1), Reads::Text);
+    case Op::kGET_LEN: return expose(peek(1), Reads::Length);
+    default: return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
   }
 }
 

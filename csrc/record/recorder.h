@@ -21,7 +21,8 @@
 #include "exit/program.h"
 #include "interp/observer.h"
 #include "journal/journal.h"
-#include "record/purity.h"
+#include "py/call_site.h"
+#include "record/contract.h"
 #include "record/read_graph.h"
 #include "record/start.h"
 
@@ -180,6 +181,8 @@ class Recorder : public interp::Observer {
   void visit_deep(PyObject* value, const std::function<void(PyObject*)>& visit);
   void use_all();
   void use_operands(py::Op op, int oparg);
+  void use_operand(py::Op op, int depth, bool torch);
+  void use_identity(PyObject** operand);
 
   // Iterators from outside: record/rules_iterators.cpp.
   // What one gives: a value that is followed (with a node), or a tuple with such values in it.
@@ -213,7 +216,7 @@ class Recorder : public interp::Observer {
   bool is_own_table(PyObject* object) const;
   // An instruction, or a call of C code, only finds or keeps things by the numbers that it is given.
   bool finds_by_address(py::Op op) const;
-  bool finds_by_address(std::optional<Purity> purity, PyObject* callable, PyObject* const* arguments,
+  bool finds_by_address(const Contract* contract, PyObject* callable, PyObject* const* arguments,
                         Py_ssize_t count) const;
   // Numbers: record/rules_numbers.cpp.
   // Reads a number that varies from call to call by its type alone. False if it has to be read as anything else.
@@ -222,8 +225,6 @@ class Recorder : public interp::Observer {
   void await(Followed followed, PyObject* value);
   void meet_awaited(const interp::Position& position);
   bool is_moving(PyObject* value) const;
-  // C code of this sort does not look at the value of a number that is followed.
-  bool is_type_enough(std::optional<Purity> purity, PyObject* value) const;
   bool follow_arithmetic(int operation);
   // Numbers with symbols: record/rules_symbols.cpp.
   bool has_symbol(PyObject* value) const { return symbol_of(value) != nullptr; }
@@ -249,6 +250,8 @@ class Recorder : public interp::Observer {
 
   // By family of instructions: record/rules_*.cpp.
   void record(py::Op op, int oparg);
+  void record_by_rule(py::Op op, int oparg);
+  void record_operation(py::Op op, int oparg);
   void record_frame_start();
   bool meet_skipped(const py::Frame* frame);
   void record_skip_request();
@@ -282,6 +285,7 @@ class Recorder : public interp::Observer {
   void record_dict_contents(int node, PyObject* container, PyObject* holder);
   // `compared`: it is compared with other objects, and what it holds too.
   void record_deep(PyObject* object, int depth, bool compared = false);
+  bool visit_items(PyObject* object, const std::function<void(PyObject*)>& visit);
   // The hash of it, and whether it equals another key.
   void record_key(PyObject* key);
   // All keys of a set or dict.
@@ -296,15 +300,35 @@ class Recorder : public interp::Observer {
   void record_truth(PyObject* object);
   // `assert` of a tensor: checked by the graph. False if the instruction is none.
   bool record_tensor_assert();
-  void record_binary(PyObject* left, PyObject* right, bool in_place);
+  void record_binary(PyObject* left, PyObject* right, int operation);
+  void record_format(PyObject* values);
+  void record_operands(PyObject* left, PyObject* right, bool in_place);
   void record_comparison(PyObject* left, PyObject* right);
   void record_identity(PyObject* left, PyObject* right);
   void record_membership(PyObject* container, PyObject* item);
   void record_iteration(PyObject* iterable);
-  // Puts in a callable's place on the stack what is called instead of it (purity.h).
+  // Puts in a callable's place on the stack what is called instead of it (contract.h).
   void substitute(PyObject** slot);
   void record_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
-  void record_c_call(PyObject* callable, Purity purity, PyObject* const* arguments, Py_ssize_t count);
+  void record_object_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  // The door to C code, and calls of C code by their contracts: record/rules_contracts.cpp.
+  // C code gets to see an object, as deeply as a contract says.
+  void expose(PyObject* object, Reads reads);
+  void record_address_read(PyObject* object);
+  std::optional<RecordedBy> recorder_of_caller() const;
+  void use_arguments(PyObject* callable, const Contract* contract, PyObject* const* arguments, Py_ssize_t count);
+  bool takes_unseen(PyObject* callable, const Contract& contract, size_t number, PyObject* value) const;
+  void record_c_call(PyObject* callable, const Contract& contract, PyObject* const* arguments, Py_ssize_t count);
+  void record_access(PyObject* callable, const Contract& contract, bool slot, const std::vector<PyObject*>& values);
+  void record_written(const Contract& contract, bool slot, const std::vector<PyObject*>& values);
+  void record_stored(PyObject* key, PyObject* value);
+  bool record_registry(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  bool read_registrations();
+  void record_special_call(PyObject* callable, RecordedBy recorder, const std::vector<PyObject*>& values,
+                           PyObject* const* arguments, Py_ssize_t count);
+  void record_setting(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  void expect_result(const Contract& contract);
+  void meet_result(const interp::Position& position);
   void record_cache(PyObject* const* arguments, size_t count);
   std::string describe_called_cache() const;
   void record_cache_search(PyObject* results, PyObject* key);
@@ -313,16 +337,24 @@ class Recorder : public interp::Observer {
   void record_method_parts(PyObject* method);
   void record_disabled_start(PyObject* function);
   // As instructions make them; a stand-in may take the callable's place on the stack.
-  void record_vector_call(PyObject** callable, Py_ssize_t count);
-  void record_star_call(PyObject** callable, PyObject** given, PyObject* kwargs);
-  PyObject* call_names() const;
+  std::optional<py::CallSite> call_site() const;
+  void record_vector_call(const py::CallSite& site);
+  void record_star_call(const py::CallSite& site);
   bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
+  // Pattern matching: record/rules_matching.cpp.
+  void record_exception_match(PyObject* exception, PyObject* classes);
+  void record_group_match(PyObject* exception, PyObject* classes);
+  void record_group_reraise(PyObject* original, PyObject* exceptions);
+  void record_type_flag(PyObject* subject);
+  void record_match_keys(PyObject* subject, PyObject* keys);
+  void record_match_class(PyObject* subject, PyObject* type, int positional, PyObject* keywords);
   // Classes that the trace makes: record/rules_classes.cpp.
   void record_build_class();
   void record_class_definition(PyObject* const* arguments, Py_ssize_t count);
   void meet_class(const interp::Position& position);
   // The variables of the class body that runs; null if it is none that the trace began.
   PyObject* class_space() const;
+  void record_class_body(py::Op op, int oparg);
   void record_name(PyObject* name);
   void record_import(PyObject* name, PyObject* level);
   // Tells the tracer of a call. False if the trace ended over it.
@@ -419,7 +451,9 @@ class Recorder : public interp::Observer {
   std::string raised_place_;
   bool notes_sites_ = false;
   Ref<> spy_;
-  bool keying_ = false;      // the instruction or call that is recorded may have addresses
+  bool keying_ = false;                        // the instruction or call that is recorded may have addresses
+  const Contract* expected_result_ = nullptr;  // of the call that the instruction before made
+  const py::Frame* expecting_ = nullptr;
   bool computed_ = false;    // the call that is recorded computes with symbols
   bool opaque_ = false;      // the call that is recorded is to run as one step
   int64_t torch_steps_ = 0;  // instructions that torch executed, calls of lru_caches and of what sets states

@@ -1,6 +1,7 @@
 // id(): an address is another one in each run. As the key of a dict or set that the trace made, or compared with another
 // one, it tells which objects are the same, which is guarded (record_compared); anything else that is done with it, or
 // leaving the region, is a break. It is known by being a number that is no other object, as those that are followed.
+#include "record/callable.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -10,7 +11,7 @@ using py::Op;
 void Recorder::record_address(PyObject* object) {
   if (source::sort_of(object) == source::Sort::Primitive) {
     // Which of equal numbers are one object is not watched. A function of the row Keyed does not look for those.
-    if (purity_of(reinterpret_cast<PyObject*>(position_.frame->f_func)) != Purity::Keyed) {
+    if (recorder_of_caller() != RecordedBy::Keyed) {
       return abort(AbortReason::UnknownRead, "the address of an object");
     }
   }
@@ -48,14 +49,15 @@ bool Recorder::finds_by_address(Op op) const {
   }
 }
 
-bool Recorder::finds_by_address(std::optional<Purity> purity, PyObject* callable, PyObject* const* arguments,
+bool Recorder::finds_by_address(const Contract* contract, PyObject* callable, PyObject* const* arguments,
                                 Py_ssize_t count) const {
-  static PyObject* const add = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PySet_Type), "add");
-  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
-  PyObject* first = self != nullptr && !PyModule_Check(self) ? self : count > 0 ? arguments[0] : nullptr;
-  bool by_key = purity == Purity::GetItem || purity == Purity::PutItem || purity == Purity::Length ||
-                (purity == Purity::Update && key_of(callable) == key_of(add));
-  return purity == Purity::Identity || (by_key && first != nullptr && is_own_table(first));
+  if (contract == nullptr) {
+    return false;
+  }
+  PyObject* self = receiver_of(callable);
+  PyObject* first = self != nullptr ? self : count > 0 ? arguments[0] : nullptr;
+  bool by_key = contract->first == Reads::Key || contract->first == Reads::Length || contract->writes == Writes::Entry;
+  return contract->first == Reads::Identity || (by_key && first != nullptr && is_own_table(first));
 }
 
 }  // namespace alternator::record

@@ -297,7 +297,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   }
   bool known = true;
   PyObject* own = py::own_attribute(object, name, &known);
-  if (known && own == nullptr && descriptor == nullptr && hook != nullptr && purity_of(hook) == Purity::Primed) {
+  if (known && own == nullptr && descriptor == nullptr && hook != nullptr && recorder_of(hook) == RecordedBy::Primed) {
     interp::Unobserved native;  // torch.ops.space.name: found, and kept as an attribute
     Ref<> primed = steal(PyObject_GetAttr(object, name));
     PyErr_Clear();

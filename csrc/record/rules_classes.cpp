@@ -18,6 +18,10 @@ bool is_plain_base(PyObject* base) {
   return found == nullptr || !Py_IS_TYPE(found, &PyClassMethod_Type);
 }
 
+bool is_special(PyObject* name) {
+  return PyUnicode_GET_LENGTH(name) > 4 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+}
+
 }  // namespace
 
 void Recorder::record_build_class() {
@@ -31,8 +35,8 @@ void Recorder::record_build_class() {
 
 // __build_class__(body, name, *bases): the body's frame is seen when it begins.
 void Recorder::record_class_definition(PyObject* const* arguments, Py_ssize_t count) {
-  bool plain = deciding_ && count >= 2 && call_names() == nullptr &&
-               py::Instruction(position_.instruction).op != py::Op::kCALL_FUNCTION_EX &&
+  std::optional<py::CallSite> site = call_site();
+  bool plain = deciding_ && count >= 2 && site && site->names == nullptr && !site->is_star_call() &&
                is_fresh_function(arguments[0]);
   for (Py_ssize_t i = 2; plain && i < count; ++i) {
     plain = is_plain_base(arguments[i]) && graph_.read_type(reinterpret_cast<PyTypeObject*>(arguments[i]));
@@ -59,13 +63,29 @@ PyObject* Recorder::class_space() const {
   return space != nullptr && PyDict_CheckExact(space) && !graph_.is_outside(space) ? space : nullptr;
 }
 
-// A variable in the body of a class: its own, or a global one.
-void Recorder::record_name(PyObject* name) {
+// Instructions of the body of a class, on its variables.
+void Recorder::record_class_body(py::Op op, int oparg) {
   PyObject* space = class_space();
   if (space == nullptr) {
-    return abort(AbortReason::UnsupportedInstruction, "LOAD_NAME");
+    return abort(AbortReason::UnsupportedInstruction, py::op_row(op).name);
   }
-  if (py::dict_item(space, name) == nullptr) {
+  if (op == py::Op::kLOAD_NAME) {
+    return record_name(name_at(oparg));
+  }
+  if (op == py::Op::kLOAD_CLASSDEREF) {
+    PyObject* name = PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg);
+    return py::dict_item(space, name) != nullptr ? void() : read_cell(oparg);
+  }
+  // Special names (`__slots__`) are for the C code that makes the class.
+  if (op == py::Op::kSTORE_NAME && is_special(name_at(oparg))) {
+    use_deep(peek(1));
+    expose(peek(1), Reads::Deep);
+  }
+}
+
+// A variable in the body of a class: its own, or a global one.
+void Recorder::record_name(PyObject* name) {
+  if (py::dict_item(class_space(), name) == nullptr) {
     record_global(name);
   }
 }

@@ -71,8 +71,12 @@ void Recorder::record_keys(PyObject* table) {
 }
 
 void Recorder::record_compared(PyObject* object) {
-  int node = graph_.node_of(object);
-  if (node < 0 || source::sort_of(object) == Sort::Primitive || graph_.is_constant(node)) {
+  bool primitive = source::sort_of(object) == Sort::Primitive;
+  if (primitive && !source::is_nan(object)) {
+    return;  // equal if their values are
+  }
+  int node = primitive ? graph_.identify(object) : graph_.node_of(object);
+  if (node < 0 || graph_.is_constant(node)) {
     return;
   }
   std::vector<int>& others = compared_[Py_TYPE(object)];
@@ -101,8 +105,9 @@ bool is_generic_builtin(PyTypeObject* type) {
 
 void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   int node = graph_.node_of(container);
-  if (source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
-    return record_contents(key);  // a tuple of indices
+  expose(key, Reads::Deep);  // a slice, a tuple of indices
+  if (ended_ || source::is_tensor(container) || source::sort_of(container) == Sort::Primitive) {
+    return;
   }
   if (!graph_.read_type(Py_TYPE(container))) {
     return abort(AbortReason::UnknownRead, "a class");
@@ -343,33 +348,76 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
 }
 
 void Recorder::record_deep(PyObject* object, int depth, bool compared) {
-  record_contents(object);
+  Sort sort = source::sort_of(object);
+  if (sort == Sort::Primitive) {
+    return compared ? record_compared(object) : void();
+  }
+  if (sort == Sort::Object) {
+    record_contents(object);
+  }
   if (depth > 8) {
     return abort(AbortReason::UnknownRead, "containers nested too deeply");
   }
   if (PyObject* mapping = py::shown_mapping(object)) {
     return record_deep(mapping, depth + 1, compared);
   }
-  if (PyList_Check(object) || PyTuple_Check(object)) {
-    for (Py_ssize_t i = 0; !ended_ && i < Py_SIZE(object); ++i) {
-      record_deep(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i), depth + 1, compared);
+  bool container = visit_items(object, [&](PyObject* item) {
+    if (!ended_) {
+      record_deep(item, depth + 1, compared);
     }
-  } else if (PyDict_Check(object)) {
+  });
+  if (!container && compared) {
+    record_compared(object);
+  }
+}
+
+// What C code finds in an object: the items of containers, what a slice is made of, and whatever an object of another class
+// of C code holds that the trace made. False if it is none of these: what instances of Python's classes hold are attributes,
+// which only Python code looks at.
+bool Recorder::visit_items(PyObject* object, const std::function<void(PyObject*)>& visit) {
+  if (PyList_Check(object) || PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
+      visit(PyList_Check(object) ? PyList_GET_ITEM(object, i) : PyTuple_GET_ITEM(object, i));
+    }
+    return true;
+  }
+  if (PyDict_Check(object)) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (!ended_ && PyDict_Next(object, &position, &key, &value)) {
-      record_deep(key, depth + 1, compared);
-      record_deep(value, depth + 1, compared);
+      visit(key);
+      visit(value);
     }
-  } else if (PyAnySet_Check(object) || py::body_kind(object) == py::BodyKind::Deque) {
-    Ref<> items = steal(PySequence_Tuple(object));
-    for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
-      record_deep(PyTuple_GET_ITEM(items.get(), i), depth + 1, compared);
-    }
-    PyErr_Clear();
-  } else if (compared) {
-    record_compared(object);
+    return true;
   }
+  if (PyAnySet_Check(object) || py::body_kind(object) == py::BodyKind::Deque) {
+    Ref<> items = steal(PySequence_Tuple(object));
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i) {
+      visit(PyTuple_GET_ITEM(items.get(), i));
+    }
+    return true;
+  }
+  if (auto parts = py::fixed_parts(object); !parts.empty()) {
+    for (const py::Part& part : parts) {
+      visit(py::object_at(object, part.offset));
+    }
+    return true;
+  }
+  bool known = graph_.is_outside(object) || source::sort_of(object) != Sort::Object || is_plain_instance(object);
+  if (known || !PyObject_IS_GC(object) || PyGen_Check(object) || py::iterator_kind(object) != py::IteratorKind::None) {
+    return false;
+  }
+  std::vector<PyObject*> held;
+  auto add = [](PyObject* child, void* to) {
+    static_cast<std::vector<PyObject*>*>(to)->push_back(child);
+    return 0;
+  };
+  Py_TYPE(object)->tp_traverse(object, add, &held);
+  for (PyObject* child : held) {
+    visit(child);
+  }
+  return false;
 }
 
 void Recorder::record_length(PyObject* container, bool by_base) {
@@ -461,18 +509,26 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
   }
 }
 
-void Recorder::record_binary(PyObject* left, PyObject* right, bool in_place) {
-  if (PyUnicode_Check(left) || PyBytes_Check(left)) {
-    bool several = PyTuple_CheckExact(right);
-    if (several) {
-      record_contents(right);
-    }
-    for (Py_ssize_t i = 0; i < (several ? PyTuple_GET_SIZE(right) : 1); ++i) {
-      PyObject* item = several ? PyTuple_GET_ITEM(right, i) : right;
-      source::is_tensor(item) ? void() : record_text(item);
-    }
-    return;
+void Recorder::record_binary(PyObject* left, PyObject* right, int operation) {
+  bool in_place = operation >= NB_INPLACE_ADD;
+  bool remainder = operation == NB_REMAINDER || operation == NB_INPLACE_REMAINDER;
+  bool formats = remainder && (PyUnicode_Check(left) || PyBytes_Check(left));
+  formats ? record_format(right) : record_operands(left, right, in_place);
+}
+
+// "%s and %s" % values: a tuple, of a subclass too, is several.
+void Recorder::record_format(PyObject* values) {
+  if (!PyTuple_Check(values)) {
+    return source::is_tensor(values) ? void() : expose(values, Reads::Text);
   }
+  record_contents(values);
+  for (Py_ssize_t i = 0; !ended_ && i < PyTuple_GET_SIZE(values); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(values, i);
+    source::is_tensor(item) ? void() : expose(item, Reads::Text);
+  }
+}
+
+void Recorder::record_operands(PyObject* left, PyObject* right, bool in_place) {
   for (PyObject* operand : {left, right}) {
     if (source::is_tensor(operand) || source::sort_of(operand) == Sort::Primitive) {
       continue;
@@ -518,8 +574,12 @@ void Recorder::record_comparison(PyObject* left, PyObject* right) {
 }
 
 void Recorder::record_identity(PyObject* left, PyObject* right) {
-  int a = graph_.node_of(left);
-  int b = graph_.node_of(right);
+  auto identify = [&](PyObject* object) {
+    bool primitive = source::sort_of(object) == Sort::Primitive;
+    return !primitive ? graph_.node_of(object) : source::is_singleton(object) ? -1 : graph_.identify(object);
+  };
+  int a = identify(left);
+  int b = identify(right);
   if (a >= 0 && b >= 0 && a != b) {
     graph_.read_distinct(a, b);
   }

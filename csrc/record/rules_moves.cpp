@@ -1,6 +1,6 @@
 // Primitives that the start of a region holds: moving one about needs no guard, doing anything with it does.
 #include "py/generator.h"
-#include "record/operands.h"
+#include "py/unique.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -101,7 +101,7 @@ void Recorder::use_operands(Op op, int oparg) {
     }
     return;
   }
-  int deciding = count_deciding_operands(op);
+  int deciding = py::op_row(op).torch_operands;
   bool torch = is_tensor_operation(position_.stack_top - deciding, deciding);
   if (!torch && compute_symbols(op, oparg)) {
     return;
@@ -110,38 +110,46 @@ void Recorder::use_operands(Op op, int oparg) {
     return;
   }
   keying_ = finds_by_address(op);
-  int count = only_moves(op) ? 0 : count_touched(op, oparg);
-  Py_ssize_t depth = position_.stack_top - py::stack_base(position_.frame);
-  for (int i = 1; i <= count && i <= depth; ++i) {
-    if (is_stored(op, i) && !torch) {
-      continue;
-    }
-    if (op == Op::kIS_OP && followed_.count(peek(i)) != 0 && PyLong_CheckExact(peek(i))) {
-      // CPython's small numbers are the same objects everywhere.
-      use(peek(i));
-      PyObject*& operand = position_.stack_top[-i];
-      int overflow = 0;
-      long number = PyLong_AsLongAndOverflow(operand, &overflow);
-      if (!overflow) {
-        Py_SETREF(operand, PyLong_FromLong(number));
-      }
-      continue;
-    }
-    if (op == Op::kIS_OP && start_->slot_of_copy(peek(i)) >= 0) {
-      // A copy is no other object; what it stands for may be one.
-      int slot = start_->slot_of_copy(peek(i));
-      use(peek(i));
-      PyObject*& operand = position_.stack_top[-i];
-      Py_SETREF(operand, Py_NewRef(start_->at(slot)));
-      continue;
-    }
-    if (torch) {
-      give_to_torch(peek(i));
-    } else {
-      looks_into(op, i) ? use_deep(peek(i)) : use(peek(i));
-    }
+  int count = py::count_touched(op, oparg);
+  for (int depth = 1; depth <= count && !ended_; ++depth) {
+    use_operand(op, depth, torch);
   }
   keying_ = false;
+}
+
+// The operand `depth` values below the top, by its role.
+void Recorder::use_operand(Op op, int depth, bool torch) {
+  PyObject*& operand = position_.stack_top[-depth];
+  switch (py::role_of(op, depth)) {
+    case py::Role::Moved:
+    case py::Role::OfCall: return;
+    case py::Role::Stored: return torch ? give_to_torch(operand) : void();
+    case py::Role::LookedInto: return torch ? give_to_torch(operand) : use_deep(operand);
+    case py::Role::Used:
+    case py::Role::Truth:
+    case py::Role::Noneness:
+      if (torch) {
+        return give_to_torch(operand);
+      }
+      return op == Op::kIS_OP ? use_identity(&operand) : use(operand);
+  }
+}
+
+// Which object it is decides. A copy is no other object; what it stands for may be one, and takes its place.
+void Recorder::use_identity(PyObject** operand) {
+  int slot = start_->slot_of_copy(*operand);
+  bool followed = followed_.count(*operand) != 0;
+  if (slot < 0 && !followed) {
+    return;
+  }
+  use(*operand);
+  if (slot >= 0) {
+    Py_SETREF(*operand, Py_NewRef(start_->at(slot)));
+  } else if (PyLong_CheckExact(*operand) && py::is_small_int(*operand)) {
+    Py_SETREF(*operand, PyLong_FromLong(PyLong_AsLong(*operand)));
+  } else {
+    abort(AbortReason::UnknownRead, "which of equal numbers are the same object");
+  }
 }
 
 }  // namespace alternator::record

@@ -1,13 +1,13 @@
 // Numbers that are another one at each call (a counter: `self.calls += 1`): what is computed with them is computed again at
 // the exit, and they need a guard for their type alone. Anything else that is done with one relies on its value (use()).
 #include "py/unique.h"
-#include "record/operands.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
 
 using guard::Kind;
 using py::Op;
+using source::is_number;
 
 namespace {
 
@@ -67,10 +67,6 @@ bool Recorder::is_moving(PyObject* value) const {
   int slot = start_->slot_of_copy(value);
   return slot >= 0 && !read_slots_[slot] &&
          (all_move_ || (moving_ != nullptr && moving_->count("L['" + start_->name_of(slot) + "']") != 0));
-}
-
-bool Recorder::is_type_enough(std::optional<Purity> purity, PyObject* value) const {
-  return (purity == Purity::TypeTest || purity == Purity::SetAttr) && followed_.count(value) != 0 && is_moving(value);
 }
 
 bool Recorder::follow_arithmetic(int operation) {

@@ -4,20 +4,15 @@
 // relies on the value (use()), which is a condition as well.
 #include "interp/hook.h"
 #include "py/unique.h"
-#include "record/operands.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
 
 using py::Op;
+using source::is_number;
+using source::is_plain_sequence;
 
 namespace {
-
-// A number is something: its value does not matter.
-bool asks_for_none(Op op) {
-  return op == Op::kPOP_JUMP_FORWARD_IF_NONE || op == Op::kPOP_JUMP_FORWARD_IF_NOT_NONE ||
-         op == Op::kPOP_JUMP_BACKWARD_IF_NONE || op == Op::kPOP_JUMP_BACKWARD_IF_NOT_NONE;
-}
 
 PyObject* item_of(PyObject* sequence, Py_ssize_t index) {
   return PyList_Check(sequence) ? PyList_GET_ITEM(sequence, index) : PyTuple_GET_ITEM(sequence, index);
@@ -125,10 +120,13 @@ bool Recorder::compute_symbols(Op op, int oparg) {
     follow_combination(steal(PyObject_CallMethod(tracer_, "negate", "O", symbol_of(peek(1)))));
     return true;
   }
-  if (asks_for_none(op)) {
-    return has_symbol(peek(1));
+  if (py::count_touched(op, oparg) != 1) {
+    return false;
   }
-  if (!asks_for_truth(op) || !is_number(peek(1))) {
+  if (py::role_of(op, 1) == py::Role::Noneness) {
+    return has_symbol(peek(1));  // a number is something, whatever its value
+  }
+  if (py::role_of(op, 1) != py::Role::Truth || !is_number(peek(1))) {
     return false;
   }
   Ref<> zero = steal(PyLong_FromLong(0));
@@ -167,9 +165,6 @@ void Recorder::follow_combination(Ref<> symbol) {
 
 // A function of the standard library that computes with numbers: the tracer knows what it does with symbols.
 bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
-  if (py::Instruction(position_.instruction).op != Op::kCALL) {
-    return false;  // the result is not on top of the stack when the next instruction begins
-  }
   static PyObject* const length = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
   if (callable == length && count == 1 && source::is_tensor(arguments[0])) {
     interp::Unobserved native;

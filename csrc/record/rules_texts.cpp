@@ -2,7 +2,6 @@
 // the text. No code may look at it but that of the call, so it is only made if the instructions behind it, up to the call,
 // leave it on the stack or put it into a longer text.
 #include "interp/hook.h"
-#include "record/operands.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -10,14 +9,6 @@ namespace alternator::record {
 using py::Op;
 
 namespace {
-
-int count_taken(const py::Instruction& instruction) {
-  switch (instruction.op) {
-    case Op::kFORMAT_VALUE: return instruction.oparg & 4 ? 2 : 1;
-    case Op::kKW_NAMES: return 0;  // of the call behind it
-    default: return count_touched(instruction.op, instruction.oparg);
-  }
-}
 
 // The callable that gets a text, or what it becomes a part of, as an argument. `top` is the height of the stack when the
 // text has just become its topmost value. Null if it goes elsewhere, or if that cannot be told.
@@ -29,7 +20,7 @@ PyObject* find_reader(const py::CodeUnit* at, PyObject* const* base, int top) {
     if (row.jump != py::Jump::None || row.next != py::Next::Falls) {
       return nullptr;
     }
-    bool taken = text >= height - count_taken(instruction);
+    bool taken = text >= height - py::count_touched(instruction.op, instruction.oparg);
     height += py::stack_effect(instruction.op, instruction.oparg, false);
     if (taken && instruction.op == Op::kCALL) {
       int function = base[height - 1] != nullptr ? height - 1 : height;  // a method's function, or behind a null

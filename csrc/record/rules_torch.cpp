@@ -118,7 +118,7 @@ void Recorder::record_scope_start(PyObject* function) {
 void Recorder::record_context_enter(PyObject* manager) {
   static PyObject* const name = PyUnicode_InternFromString("__enter__");
   PyObject* enter = _PyType_Lookup(Py_TYPE(manager), name);
-  if (enter == nullptr || purity_of(enter) != Purity::State) {
+  if (enter == nullptr || recorder_of(enter) != RecordedBy::State) {
     return;
   }
   Ref<> args = steal(PyTuple_Pack(1, manager));
@@ -132,7 +132,7 @@ void Recorder::record_context_enter(PyObject* manager) {
 
 void Recorder::record_context_exit(PyObject* exit) {
   PyObject* function = PyMethod_Check(exit) ? PyMethod_GET_FUNCTION(exit) : exit;
-  if (purity_of(function) == Purity::State) {
+  if (recorder_of(function) == RecordedBy::State) {
     abort(AbortReason::UnsupportedTorch, "an exception leaves a scope of torch's state");
   }
 }

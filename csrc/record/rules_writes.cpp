@@ -208,8 +208,9 @@ bool Recorder::record_overwriting(int node, PyObject* dict, PyObject* key) {
 }
 
 void Recorder::record_item_write(PyObject* container, PyObject* key, bool deletes, bool by_base) {
-  if (source::is_tensor(container)) {
-    return record_contents(key);
+  expose(key, Reads::Deep);
+  if (ended_ || source::is_tensor(container)) {
+    return;
   }
   PyTypeObject* type = Py_TYPE(container);
   static PyObject* const methods[] = {PyUnicode_InternFromString("__setitem__"),
@@ -239,7 +240,7 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
       }
       return;
     }
-    bool stores = deciding_ && py::Instruction(position_.instruction).op == py::Op::kSTORE_SUBSCR;
+    bool stores = deciding_ && py::Step(position_.instruction).op == py::Op::kSTORE_SUBSCR;
     return record_container_write(container, stores ? Reach::Overwritten : Reach::Item, key);
   }
   record_container_write(container, PyLong_CheckExact(key) && !deletes ? Reach::Item : Reach::Whole, key);

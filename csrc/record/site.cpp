@@ -78,12 +78,30 @@ Ref<> pack_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
   return args && kwargs ? steal(PyTuple_Pack(3, Py_None, args.get(), kwargs.get())) : nullptr;
 }
 
+// (None, args, kwargs), or None if it is a call of another function.
+Ref<> describe_written_call(const py::CallSite& site, PyObject* function) {
+  PyObject* self;
+  if (!is_call_of(*site.callable, function, &self)) {
+    return share(Py_None);
+  }
+  if (!site.is_star_call()) {
+    return pack_call(self, site.arguments, site.count, site.names);
+  }
+  PyObject* args = *site.star;
+  if (!PyTuple_CheckExact(args)) {
+    return share(Py_None);
+  }
+  Ref<> all = pack_arguments(self, &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args));
+  PyObject* kwargs = site.keywords != nullptr ? *site.keywords : Py_None;
+  return all ? steal(PyTuple_Pack(3, Py_None, all.get(), kwargs)) : nullptr;
+}
+
 }  // namespace
 
 Ref<> Recorder::describe_call(PyObject* function) const {
-  auto [at, oparg, op] = py::Instruction(position_.instruction);
-  PyObject* self;
-  switch (op) {
+  py::Step step(position_.instruction);
+  int oparg = step.oparg;
+  switch (step.op) {
     case Op::kBINARY_OP: {
       int number = oparg >= NB_INPLACE_ADD ? oparg - NB_INPLACE_ADD : oparg;
       // `0 += x` changes nothing in place.
@@ -100,25 +118,7 @@ Ref<> Recorder::describe_call(PyObject* function) const {
     case Op::kUNPACK_SEQUENCE:
     case Op::kUNPACK_EX: return steal(PyTuple_Pack(3, Py_Ellipsis, Py_None, Py_None));
     case Op::kCALL:
-    case Op::kKW_NAMES: {
-      PyObject* names = call_names();
-      Py_ssize_t count = names != nullptr ? py::oparg_of(at[1]) : oparg;
-      PyObject* const* arguments = position_.stack_top - count;
-      bool has_self = arguments[-2] != nullptr;
-      if (!is_call_of(has_self ? arguments[-2] : arguments[-1], function, &self)) {
-        break;
-      }
-      return pack_call(self, has_self ? arguments - 1 : arguments, has_self ? count + 1 : count, names);
-    }
-    case Op::kCALL_FUNCTION_EX: {
-      PyObject* kwargs = oparg & 1 ? peek(1) : Py_None;
-      PyObject* args = peek(oparg & 1 ? 2 : 1);
-      if (!is_call_of(peek(oparg & 1 ? 3 : 2), function, &self) || !PyTuple_CheckExact(args)) {
-        break;
-      }
-      Ref<> all = pack_arguments(self, &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args));
-      return all ? steal(PyTuple_Pack(3, Py_None, all.get(), kwargs)) : nullptr;
-    }
+    case Op::kCALL_FUNCTION_EX: return describe_written_call(*call_site(), function);
     default: break;
   }
   return share(Py_None);

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "record/purity.h"
+#include "record/contract.h"
 #include "source/value.h"
 
 namespace alternator::record {
@@ -110,14 +110,14 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   auto found = table.find(key_of(callable));
   if (found == table.end() || found->second.when == When::Instance) {
     found = table.find(Py_TYPE(callable));
-    if (found == table.end() || found->second.when != When::Instance || purity_of(callable)) {
+    if (found == table.end() || found->second.when != When::Instance || contract_of(callable) != nullptr) {
       return nullptr;
     }
     self = share(callable);
   }
   const StandIn& entry = found->second;
   // A function that keeps addresses calls itself and its parts directly: only the outermost call is one of C code.
-  bool is_part = purity_of(callable) == Purity::Keyed && purity_of(caller) == Purity::Keyed;
+  bool is_part = recorder_of(callable) == RecordedBy::Keyed && recorder_of(caller) == RecordedBy::Keyed;
   if (entry.function == caller || is_part || !applies(entry.when, arguments, count, positional)) {
     return nullptr;
   }

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "record/purity.h"
+#include "record/contract.h"
 #include "region/call.h"
 
 namespace alternator::region {
@@ -64,7 +64,8 @@ PyObject* Captured::Callees::take(py::ThreadState* ts, py::Frame* frame) {
   PyObject* result;
   if (is_skipped(frame)) {
     result = run(owner_, ts, frame, record::is_disabled(function) ? code_inside(function) : nullptr);
-  } else if (record::is_disabled(function) || record::is_of_real_module(function) || record::purity_of(function)) {
+  } else if (record::is_disabled(function) || record::is_of_real_module(function) ||
+             record::contract_of(function) != nullptr) {
     result = py::run_in_default_loop(ts, frame, 0);
   } else {
     Call call(owner_, Inspection::No, reinterpret_cast<PyObject*>(frame->f_code));

@@ -1,36 +1,25 @@
 #include "region/stepper.h"
 
 #include "interp/hook.h"
-#include "record/operands.h"
-#include "record/purity.h"
+#include "py/call_site.h"
+#include "record/contract.h"
 #include "source/value.h"
 #include "torch/facts.h"
 
 namespace alternator::region {
 namespace {
 
-using py::Op;
-
 bool is_for_torch(PyObject* value) {
-  return value != nullptr && (source::is_tensor(value) || record::purity_of(value) == record::Purity::Torch);
+  return value != nullptr && (source::is_tensor(value) || record::recorder_of(value) == record::RecordedBy::Torch);
 }
 
 // Whether an instruction may be worth the start of a region.
 bool touches_tensors(const interp::Position& position) {
-  const py::CodeUnit* at = position.instruction;
-  int oparg = py::oparg_of(*at);
-  while (py::canonical(*at) == Op::kEXTENDED_ARG) {
-    oparg = oparg << 8 | py::oparg_of(*++at);
-  }
-  Op op = py::canonical(*at);
-  if (op == Op::kKW_NAMES) {
-    oparg = py::oparg_of(at[1]);
-  }
-  bool call = op == Op::kCALL || op == Op::kKW_NAMES || op == Op::kCALL_FUNCTION_EX;
-  if (record::only_moves(op) && !call) {
+  py::Step step(position.instruction);
+  if (py::only_moves(step.op)) {
     return false;
   }
-  int count = record::count_touched(op, oparg);
+  int count = py::count_touched(step.op, step.oparg);
   Py_ssize_t depth = position.stack_top - py::stack_base(position.frame);
   for (int i = 1; i <= count && i <= depth; ++i) {
     if (is_for_torch(position.stack_top[-i])) {
@@ -42,15 +31,9 @@ bool touches_tensors(const interp::Position& position) {
 
 // A function that has a break inside and works with addresses: no region can begin in the middle of it.
 bool calls_by_address(const interp::Position& position) {
-  auto [at, oparg, op] = py::Instruction(position.instruction);
-  if (op == Op::kKW_NAMES) {
-    oparg = py::oparg_of(at[1]);
-  } else if (op != Op::kCALL) {
-    return false;
-  }
-  PyObject** arguments = position.stack_top - oparg;
-  PyObject* callable = arguments[arguments[-2] != nullptr ? -2 : -1];
-  return callable != nullptr && record::purity_of(callable) == record::Purity::Keyed;
+  auto site = py::CallSite::at(position.instruction, position.frame->f_code, position.stack_top);
+  PyObject* callable = site && !site->is_star_call() ? *site->callable : nullptr;
+  return callable != nullptr && record::recorder_of(callable) == record::RecordedBy::Keyed;
 }
 
 // A region has guards and slots for each frame that it stands on, and each depth of a recursion is a point of its own: a

@@ -1,8 +1,11 @@
 #include "source/value.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string_view>
+
+#include "py/unique.h"
 
 namespace alternator::source {
 namespace {
@@ -93,6 +96,26 @@ Sort sort_of(PyObject* object) {
   }
   answer = {type, version, sort_of_type(type)};
   return answer.sort;
+}
+
+bool is_nan(PyObject* value) {
+  if (PyFloat_Check(value)) {
+    return std::isnan(PyFloat_AS_DOUBLE(value));
+  }
+  if (PyComplex_Check(value)) {
+    Py_complex number = PyComplex_AsCComplex(value);
+    return std::isnan(number.real) || std::isnan(number.imag);
+  }
+  return false;
+}
+
+bool is_singleton(PyObject* primitive) {
+  PyTypeObject* type = Py_TYPE(primitive);
+  if (type == &PyLong_Type) {
+    return py::is_small_int(primitive);
+  }
+  return type != &PyFloat_Type && type != &PyComplex_Type && type != &PyUnicode_Type && type != &PyBytes_Type &&
+         type != &PyRange_Type && !is_exactly_one_of(type, value_types);
 }
 
 ALTERNATOR_WARM bool same_primitive(PyObject* a, PyObject* b) {

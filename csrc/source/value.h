@@ -18,6 +18,19 @@ Sort sort_of(PyObject* object);
 void set_torch_types(PyTypeObject* tensor, PyObject* by_value, PyObject* by_identity);
 bool is_tensor(PyObject* object);
 
+// An int or float, and of no subclass. `value` may be null.
+inline bool is_number(PyObject* value) {
+  return value != nullptr && (PyLong_CheckExact(value) || PyFloat_CheckExact(value));
+}
+// A list or tuple whose class is no Python code: torch.Size is one.
+inline bool is_plain_sequence(PyObject* value) {
+  return PyList_CheckExact(value) || (PyTuple_Check(value) && !PyType_HasFeature(Py_TYPE(value), Py_TPFLAGS_HEAPTYPE));
+}
+// A number that does not equal itself: whether it is found in a container, and its hash, depend on which object it is.
+bool is_nan(PyObject* value);
+// A primitive of which there is one object for each value: which object it is says no more than its value.
+bool is_singleton(PyObject* primitive);
+
 // Whether two primitives are the same to a program: type, value, sign of zero, NaN. Runs no user code.
 bool same_primitive(PyObject* a, PyObject* b);
 

@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 
-from alternator.purity import find_torch_functions
+from alternator.contracts import find_torch_functions
 from capture.agreement import check_calls
 
 pytestmark = pytest.mark.capture

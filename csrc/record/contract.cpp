@@ -1,4 +1,4 @@
-#include "record/purity.h"
+#include "record/contract.h"
 
 #include <cstring>
 #include <unordered_map>
@@ -6,16 +6,16 @@
 namespace alternator::record {
 namespace {
 
-std::unordered_map<const void*, Purity> table;
+std::unordered_map<const void*, const Contract*> table;
 
 std::unordered_map<PyObject*, PyObject*> substitutes;  // both are kept
 PyTypeObject* wrapper_type = nullptr;
 PyObject* real_modules = nullptr;  // kept for good
 
-constexpr const char* kNames[] = {
-#define PURITY(name, row) row,
-#include "record/purity.def"
-#undef PURITY
+constexpr Contract kContracts[] = {
+#define CONTRACT(name, row, first, others, writes, returns, calls_back, recorded_by) \
+  {row, Reads::first, Reads::others, Writes::writes, Returns::returns, calls_back, RecordedBy::recorded_by},
+#include "record/contract.def"
 };
 
 }  // namespace
@@ -119,35 +119,35 @@ bool is_method_wrapper(PyObject* callable) { return Py_TYPE(callable) == &_PyMet
 namespace {
 
 // The later row counts. The callable lives as long as the table: its address is the key.
-void enter(PyObject* callable, Purity purity) {
+void enter(PyObject* callable, const Contract& contract) {
   Py_INCREF(callable);
-  table.insert_or_assign(key_of(callable), purity);
+  table.insert_or_assign(key_of(callable), &contract);
 }
 
 }  // namespace
 
-bool add_purity(const char* row, PyObject* callable) {
-  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
-    if (std::strcmp(kNames[i], row) == 0) {
-      enter(callable, static_cast<Purity>(i));
+bool add_contract(const char* name, PyObject* callable) {
+  for (const Contract& contract : kContracts) {
+    if (std::strcmp(contract.name, name) == 0) {
+      enter(callable, contract);
       return true;
     }
   }
-  PyErr_Format(PyExc_KeyError, "the purity table has no row %s", row);
+  PyErr_Format(PyExc_KeyError, "there is no contract named %s", name);
   return false;
 }
 
-bool fill_purity_table(PyObject* rows) {
+bool fill_contracts(PyObject* rows) {
   table.clear();
-  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
-    PyObject* callables = PyDict_GetItemString(rows, kNames[i]);
+  for (const Contract& contract : kContracts) {
+    PyObject* callables = PyDict_GetItemString(rows, contract.name);
     if (callables == nullptr) {
-      PyErr_Format(PyExc_KeyError, "the purity table has no row %s", kNames[i]);
+      PyErr_Format(PyExc_KeyError, "the contracts have no row %s", contract.name);
       return false;
     }
     Ref<> list = steal(PySequence_List(callables));
     for (Py_ssize_t j = 0; list && j < PyList_GET_SIZE(list.get()); ++j) {
-      enter(PyList_GET_ITEM(list.get(), j), static_cast<Purity>(i));
+      enter(PyList_GET_ITEM(list.get(), j), contract);
     }
     if (!list) {
       return false;
@@ -190,9 +190,14 @@ PyObject* substitute_of(PyObject* callable) {
   return found == substitutes.end() ? nullptr : found->second;
 }
 
-std::optional<Purity> purity_of(PyObject* callable) {
+const Contract* contract_of(PyObject* callable) {
   auto found = table.find(key_of(callable));
-  return found == table.end() ? std::nullopt : std::optional<Purity>(found->second);
+  return found == table.end() ? nullptr : found->second;
+}
+
+std::optional<RecordedBy> recorder_of(PyObject* callable) {
+  const Contract* contract = contract_of(callable);
+  return contract != nullptr ? std::optional(contract->recorded_by) : std::nullopt;
 }
 
 }  // namespace alternator::record

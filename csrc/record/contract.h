@@ -1,5 +1,5 @@
-// The purity table: what a C function reads and writes, keyed by the C function itself. A function that is not in the table
-// cannot run while tracing.
+// Contracts: what a C function reads and writes, keyed by the C function itself. A function without one cannot run while
+// tracing.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,39 @@
 
 namespace alternator::record {
 
-enum class Purity : uint8_t {
-#define PURITY(name, row) name,
-#include "record/purity.def"
-#undef PURITY
+enum class Reads : uint8_t {
+#define READS(name, text) name,
+#include "record/contract.def"
+};
+enum class Writes : uint8_t {
+#define WRITES(name, text) name,
+#include "record/contract.def"
+};
+enum class Returns : uint8_t {
+#define RETURNS(name, text) name,
+#include "record/contract.def"
+};
+enum class RecordedBy : uint8_t {
+#define RECORDED_BY(name, text) name,
+#include "record/contract.def"
 };
 
-// Fills the table: {name of the purity: iterable of callables}. False with an exception set.
-bool fill_purity_table(PyObject* rows);
+struct Contract {
+  const char* name;
+  Reads first;
+  Reads others;
+  Writes writes;
+  Returns returns;
+  bool calls_back;
+  RecordedBy recorded_by;
 
-bool add_purity(const char* row, PyObject* callable);
+  Reads reads(size_t argument) const { return argument == 0 ? first : others; }
+};
+
+// Fills the table: {name of a contract: iterable of callables}. False with an exception set.
+bool fill_contracts(PyObject* rows);
+// One more callable for a contract.
+bool add_contract(const char* name, PyObject* callable);
 
 // Python functions of these modules, and of what is below them, run for real as one break: a tuple of names.
 void set_real_modules(PyObject* names);
@@ -44,7 +67,9 @@ void set_substitute(PyObject* callable, PyObject* other);
 // The type of compiled functions, with the attribute __wrapped__.
 void set_wrapper_type(PyTypeObject* type);
 
-// What is known of a callable that is no Python function; empty if nothing.
-std::optional<Purity> purity_of(PyObject* callable);
+// The contract of a callable; null if it has none.
+const Contract* contract_of(PyObject* callable);
+// Who records calls of it; empty if it has no contract.
+std::optional<RecordedBy> recorder_of(PyObject* callable);
 
 }  // namespace alternator::record

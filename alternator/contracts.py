@@ -1,6 +1,6 @@
-"""The purity table: what C functions read and write. The rows of csrc/record/purity.def, filled with the functions.
+"""The contracts: what C functions read, write and return. csrc/record/contract.def says what each row means.
 
-A function that is in no row cannot run while tracing.
+A function that is in no row cannot run while tracing: a call of it is a break.
 """
 
 from __future__ import annotations
@@ -64,20 +64,23 @@ def make_rows() -> dict[str, list]:
     from alternator import _capture
 
     return {
+        "keeps": [
+            *(slice, property, classmethod, staticmethod),
+            *(object.__init__, object.__new__, object.__init_subclass__),
+        ],
         "values": [
-            *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, complex, range, slice, object, super),
+            *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, complex, range, object, super),
+            *(bytes, bytearray, torch.Size, torch.Size.__reduce__, str.join),
             *(method for cls in (re.Pattern, re.Match) for method in all_methods(cls)),
             *(operator.itemgetter.__reduce__, operator.attrgetter.__reduce__, operator.itemgetter, operator.attrgetter),
             *[value for value in vars(math).values() if isinstance(value, types.BuiltinFunctionType)],
             *(method for cls in (int, float, complex, bool, str, bytes, range, slice) for method in all_methods(cls)),
-            *(object.__init__, object.__new__, object.__init_subclass__),
             *(operator.index, operator.neg),
             *(torch.is_grad_enabled, torch._C._is_torch_function_enabled),
             torch._C._group_tensors_by_device_and_dtype,  # its stand-in has read the lists
             # Nothing is captured while torch.jit traces or a dispatch mode is on.
             *(torch._C._get_tracing_state, torch._C._is_tracing, torch._C._len_torch_dispatch_stack),
             torch._C._is_torch_function_all_disabled,
-            *(property, classmethod, staticmethod),
             # Part of the state of torch that every region is guarded by.
             *(torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled),
             *(torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_cpu_enabled),
@@ -92,41 +95,36 @@ def make_rows() -> dict[str, list]:
             *(torch._C._is_torch_function_mode_enabled, torch._C._len_torch_function_stack),
             *(torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic),
         ],
-        "identity": [id, torch.Tensor.__hash__],
+        "identifies": [id, torch.Tensor.__hash__],
         "keyed": [
             *(copy.deepcopy, copy._deepcopy_list, copy._deepcopy_tuple, copy._deepcopy_dict, copy._keep_alive),
             *(copy._reconstruct, inspect.unwrap, torch.nn.Parameter.__deepcopy__),
         ],
-        "shallow": [
-            *(tuple, list, dict, enumerate, zip, map, filter, reversed),
+        "moves": [
+            *(tuple, list),
             *methods(dict, "items", "keys", "values", "copy", "__iter__"),
             *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
             *methods(list, "copy", "__iter__", "__reversed__", "__add__", "__mul__", "__rmul__"),
             *methods(tuple, "__iter__", "__new__", "__getnewargs__", "__add__", "__mul__", "__rmul__"),
             *methods(collections.deque, "copy", "__copy__", "__add__", "__mul__", "__rmul__"),
+        ],
+        "iterates": [
+            *(dict, enumerate, zip, map, filter, reversed),
             *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
             *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile, itertools.dropwhile),
             *(itertools.filterfalse, itertools.combinations, itertools.permutations, itertools.pairwise),
             *(itertools.combinations_with_replacement, itertools.compress, itertools.groupby, itertools.cycle),
-            *(bytes, bytearray, torch.Size, torch.Size.__reduce__, types.SimpleNamespace),
             *[cls for cls in vars(torch.return_types).values() if isinstance(cls, type)],
-            *(
-                functools.partial,
-                collections.OrderedDict,
-                collections.deque,
-                collections.defaultdict,
-                str.join,
-                dict.fromkeys,
-                collections.OrderedDict.fromkeys,
-            ),
+            *(functools.partial, collections.OrderedDict, collections.deque, collections.defaultdict),
+            types.SimpleNamespace,
         ],
-        "deep": [
+        "compares": [
             *(method for cls in (set, frozenset) for method in methods(cls, "__contains__", *SET_METHODS)),
             *(method for cls in (dict, collections.OrderedDict) for method in methods(cls, "__or__", "__ror__")),
             *(dict.__reversed__, collections.OrderedDict.__reversed__, collections.deque.__contains__),
             *methods(types.MappingProxyType, "items", "keys", "values", "get", "copy"),
             types.MappingProxyType,
-            *(set, frozenset, _capture.look_into, hash),
+            *(set, frozenset, _capture.look_into, dict.fromkeys, collections.OrderedDict.fromkeys),
             *methods(list, "index", "count"),
             *methods(tuple, "index", "count"),
             *methods(collections.deque, "index", "count"),
@@ -143,16 +141,28 @@ def make_rows() -> dict[str, list]:
             *methods(set, *COMPARISONS),
             *methods(frozenset, "__hash__", *COMPARISONS),
         ],
-        "text": [
-            *(str, repr, ascii, format, str.format, str.__mod__, bytes.__mod__, str.__format__, object.__repr__),
+        "hashes": [hash],
+        "prints": [
+            *(
+                str,
+                repr,
+                ascii,
+                format,
+                str.format,
+                str.format_map,
+                str.__mod__,
+                bytes.__mod__,
+                str.__format__,
+                object.__repr__,
+            ),
             *methods(list, "__repr__"),
             *methods(tuple, "__repr__"),
             *methods(dict, "__repr__"),
             *methods(object, "__str__", "__format__"),
         ],
-        "length": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
-        "truth": [bool, operator.truth, operator.not_],
-        "own": [*methods(types.GeneratorType, "send", "throw", "close")],
+        "measures": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
+        "decides": [bool, operator.truth, operator.not_],
+        "resumes": [*methods(types.GeneratorType, "send", "throw", "close")],
         "class_body": [builtins.__build_class__],
         "primed": [
             *find_caches_of_typing(),
@@ -160,34 +170,32 @@ def make_rows() -> dict[str, list]:
             *(cls.__getattr__ for cls in (torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)),
         ],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
-        "type_test": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
-        "get_attr": [getattr, hasattr, object.__getattribute__],
-        "get_dict": [vars],
-        "set_attr": [setattr, delattr, object.__setattr__, object.__delattr__],
+        "tests_type": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
+        "gets_attribute": [getattr, hasattr, object.__getattribute__, vars],
+        "sets_attribute": [setattr, delattr, object.__setattr__, object.__delattr__],
         "item": [torch.Tensor.item],
-        "get_item": [
+        "gets_item": [
             *methods(dict, "get", "__getitem__", "__contains__"),
             *(cls.__getitem__ for cls in (list, tuple, collections.deque)),
             operator.getitem,
         ],
-        "append": [
-            *methods(list, "append", "extend", "__iadd__"),
-            *methods(collections.deque, "append", "extend"),
-        ],
-        "put_item": [
+        "appends": [list.append, collections.deque.append],
+        "extends": [*methods(list, "extend", "__iadd__"), collections.deque.extend],
+        "sets_item": [
             *methods(dict, "__setitem__", "__delitem__", "pop", "setdefault"),
             *methods(collections.OrderedDict, "__setitem__", "__delitem__", "pop", "setdefault"),
-            *(operator.setitem, operator.delitem),
+            *(operator.setitem, operator.delitem, set.add),
         ],
-        "update": [
-            *methods(list, "insert", "pop", "remove", "clear", "sort", "reverse", "__init__", "__setitem__"),
+        "searches": [list.remove, list.sort, collections.deque.remove],
+        "updates": [
+            *methods(list, "insert", "pop", "clear", "reverse", "__init__", "__setitem__"),
             *methods(list, "__delitem__", "__imul__"),
             *methods(dict, "update", "popitem", "clear", "__init__", "__ior__"),
-            *methods(set, "add", "discard", "remove", "update", "clear", "pop", "__init__", "__ior__"),
+            *methods(set, "discard", "remove", "update", "clear", "pop", "__init__", "__ior__"),
             *methods(set, "difference_update", "intersection_update", "symmetric_difference_update"),
             *methods(set, "__iand__", "__isub__", "__ixor__"),
             *methods(collections.deque, "appendleft", "pop", "popleft", "extendleft", "clear", "rotate", "__init__"),
-            *methods(collections.deque, "insert", "remove", "reverse"),
+            *methods(collections.deque, "insert", "reverse"),
             *methods(collections.OrderedDict, "__init__", "move_to_end", "update", "popitem", "clear", "__ior__"),
             *methods(BaseException, "with_traceback"),
             *(cls.__init__ for cls in vars(builtins).values() if is_plain_exception(cls)),
@@ -195,9 +203,9 @@ def make_rows() -> dict[str, list]:
         "cache": [_capture.cache_parts, _capture.cached_result, _capture.find_cached, _capture.keep_cached],
         "handled": [sys.exc_info, sys.exception],
         "iterator": [iter, *(cls.__iter__ for cls in (*ITERATORS, *VIEWS, set, frozenset, collections.deque))],
-        "advance": [next, *(cls.__next__ for cls in ITERATORS if cls is not types.GeneratorType)],
+        "advances": [next, *(cls.__next__ for cls in ITERATORS if cls is not types.GeneratorType)],
         "torch": list(find_torch_functions()),
-        "real": [
+        "eager": [
             *(torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
             torch.Tensor.__deepcopy__,
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
