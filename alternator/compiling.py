@@ -17,9 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
 from alternator.around import give_nothing
+from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
-from alternator.contracts import find_real_modules, make_rows
 from alternator.recording import Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
