@@ -71,13 +71,13 @@ class Description:
         self.add_other(value, cls)
 
     def add_other(self, value, cls):
-        if isinstance(value, torch.Tensor):
+        if issubclass(cls, torch.Tensor):
             self.add_tensor(value)
-        elif isinstance(value, type):
+        elif issubclass(cls, type):
             self.add_class(value)
-        elif isinstance(value, BaseException):
+        elif issubclass(cls, BaseException):
             self.add_exception(value)
-        elif isinstance(value, ITERATORS):
+        elif issubclass(cls, ITERATORS):
             head, parts = look_at_iterator(value)
             self.say(*head)
             for label, part in parts:
@@ -85,12 +85,12 @@ class Description:
         else:
             self.say("object", cls.__qualname__)
             for base, add in CONTAINERS:
-                if isinstance(value, base):
+                if issubclass(cls, base):
                     add(self, value)
                     break
             else:
-                if isinstance(value, NUMBERS_AND_TEXTS):
-                    base = next(kind for kind in NUMBERS_AND_TEXTS if isinstance(value, kind))
+                if issubclass(cls, NUMBERS_AND_TEXTS):
+                    base = next(kind for kind in NUMBERS_AND_TEXTS if issubclass(cls, kind))
                     self.say(base.__repr__(value))
             if cls.__module__.partition(".")[0] != "alternator":
                 self.add_attributes(value)
@@ -135,7 +135,7 @@ class Description:
         items = [*(frozenset if isinstance(value, frozenset) else set).__iter__(value)]
         self.say(type(value).__name__, len(items))
         # The order in which a set gives its items can be seen; if addresses decide, it is another one in each world.
-        if not all(type(item) in ATOMS or type(item) is tuple for item in items):
+        if not all(map(has_plain_hash, items)):
             items.sort(key=lambda item: (type(item).__qualname__, show_atom(item) if type(item) in ATOMS else ""))
         for i, item in enumerate(items):
             self.part(i, item)
@@ -156,8 +156,9 @@ class Description:
             for cell in value.__closure__ or ():
                 self.part(".cell", cell)
             for name, part in own_attributes(value):
-                self.say("attribute", name)
-                self.part("." + name, part)
+                if not name.startswith("_torchdynamo"):
+                    self.say("attribute", name)
+                    self.part("." + name, part)
 
     def add_cell(self, value):
         try:
@@ -279,6 +280,11 @@ CONTAINERS = [
     (dict, Description.add_dict),
     *((kind, Description.add_set) for kind in (set, frozenset)),
 ]
+
+
+def has_plain_hash(value):
+    """Tell whether the hash is that of the value, which is the same in both worlds."""
+    return all(map(has_plain_hash, value)) if type(value) is tuple else type(value) in ATOMS
 
 
 def show_atom(value):

@@ -120,7 +120,7 @@ builtin.rows(f"""
     takewhile | a=[1, 2, 5, 1], n=4 | [*itertools.takewhile(lambda v: v < n, a)]
     dropwhile | a=[1, 2, 5, 1], n=4 | [*itertools.dropwhile(lambda v: v < n, a)]
     repeat and count | n=3, v=[1] | ([*itertools.repeat(v, n)], next(itertools.count(n)))
-    cycle | a=[1, 2], n=5 | [*itertools.islice(itertools.cycle(a), n)]
+    cycle | a=[1, 2], n=5 | [*itertools.islice(itertools.cycle(a), n % 7)]
     pairwise and compress | a=[1, 2, 3], b=[1, 0, 1] | ([*itertools.pairwise(a)], [*itertools.compress(a, b)])
     starmap | a=[(1, 2), (3, 4)] | [*itertools.starmap(operator.add, a)]
     tee | a=[1, 2] | [[*i] for i in itertools.tee(a, 2)]

@@ -88,7 +88,8 @@ return x * o.n + o.other
 === __getattribute__ | o=Box(3)
 class Box(Holder):
     def __getattribute__(self, name):
-        return object.__getattribute__(self, name) * 2
+        value = object.__getattribute__(self, name)
+        return value * 2 if name == 'n' else value
 ---
 return x * o.n
 === __setattr__ | o=Box(3)
