@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include "api/failing_memory.h"
 #include "api/forwarder.h"
 #include "base/phase.h"
 #include "py/heap_object.h"
@@ -14,6 +15,7 @@
 #include "record/session.h"
 #include "record/stand_in.h"
 #include "region/region.h"
+#include "region/spoil.h"
 #include "source/value.h"
 #include "torch/python_fakes.h"
 
@@ -136,6 +138,47 @@ PyObject* last_miss(PyObject* self, PyObject*) {
   return PyUnicode_FromString(cast(self)->captured->last_miss().c_str());
 }
 
+// count_parts(kind) -> for each region, how many guards, steps, effects or positions it has (region/spoil.h)
+PyObject* count_parts(PyObject* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  std::optional<region::Part> part = text ? region::find_part(text) : std::nullopt;
+  Ref<> list = part ? steal(PyList_New(0)) : nullptr;
+  if (!list) {
+    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_ValueError, "regions have no %s", text);
+  }
+  for (const std::shared_ptr<region::Region>& region : cast(self)->captured->regions()) {
+    Ref<> number = steal(PyLong_FromSize_t(region::count_parts(*region, *part)));
+    if (!number || PyList_Append(list.get(), number.get()) < 0) {
+      return nullptr;
+    }
+  }
+  return list.release();
+}
+
+// spoil(kind, region, index, error or None): region/spoil.h
+PyObject* spoil(PyObject* self, PyObject* args) {
+  const char* text;
+  Py_ssize_t number, index;
+  PyObject* error;
+  if (!PyArg_ParseTuple(args, "snnO:spoil", &text, &number, &index, &error)) {
+    return nullptr;
+  }
+  std::optional<region::Part> part = region::find_part(text);
+  auto regions = cast(self)->captured->regions();
+  bool found = part && static_cast<size_t>(number) < regions.size() &&
+               static_cast<size_t>(index) < region::count_parts(*regions[number], *part);
+  if (!found || (*part != region::Part::Guard && !PyExceptionInstance_Check(error))) {
+    return PyErr_Format(PyExc_ValueError, "no such part of a region, or no exception to raise");
+  }
+  region::spoil(regions[number], *part, static_cast<size_t>(index), error);
+  Py_RETURN_NONE;
+}
+
+PyObject* mend(PyObject*, PyObject*) {
+  region::mend();
+  Py_RETURN_NONE;
+}
+
 PyMemberDef members[] = {
     {"__wrapped__", T_OBJECT, offsetof(CapturedObject, function), READONLY, "the function that is captured"},
     {"__dictoffset__", T_PYSSIZET, offsetof(CapturedObject, dict), READONLY, nullptr},
@@ -156,6 +199,9 @@ PyMethodDef object_methods[] = {
      "The same: for each region (number or None, its guards as rows)."},
     {"counts", counts, METH_NOARGS, "How the guards of each region are checked."},
     {"last_miss", last_miss, METH_NOARGS, "Why no region fitted, the last time that none did."},
+    {"count_parts", count_parts, METH_O, "For tests: how many guards, steps, effects or positions each region has."},
+    {"spoil", spoil, METH_VARARGS, "For tests: let a guard fail once, or a part of an exit raise an exception."},
+    {"mend", mend, METH_NOARGS, "For tests: put the part of an exit back that was spoiled."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
@@ -554,6 +600,8 @@ PyMethodDef methods[] = {
     {"has_contract", has_contract, METH_O, nullptr},
     {"set_fault", set_fault, METH_VARARGS, nullptr},
     {"take_fault", take_fault, METH_NOARGS, nullptr},
+    {"count_memory", count_memory, METH_O, nullptr},
+    {"release_memory", release_memory, METH_NOARGS, nullptr},
     {"is_tracing", is_tracing, METH_NOARGS, nullptr},
     {"count_writes", count_writes, METH_NOARGS, nullptr},
     {"count_draws", count_draws, METH_NOARGS, nullptr},

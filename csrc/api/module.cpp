@@ -11,6 +11,7 @@
 #include "interp/names.h"
 #include "interp/replay.h"
 #include "interp/snapshot.h"
+#include "interp/watch.h"
 #include "py/borrow.h"
 #include "py/members.h"
 
@@ -200,6 +201,39 @@ PyObject* stack_depths(PyObject*, PyObject* code) {
   return depths.release();
 }
 
+// set_watch(at_instruction, at_region), or set_watch(None, None): interp/watch.h, for this thread.
+PyObject* set_watch(PyObject*, PyObject* args) {
+  PyObject *at_instruction, *at_region;
+  if (!PyArg_ParseTuple(args, "OO:set_watch", &at_instruction, &at_region)) {
+    return nullptr;
+  }
+  delete std::exchange(interp::current_watch, nullptr);
+  if (at_instruction != Py_None) {
+    interp::current_watch = new interp::Watch{share(at_instruction), share(at_region), nullptr};
+  }
+  Py_RETURN_NONE;
+}
+
+// run_watched(fn, args, kwargs)
+PyObject* run_watched(PyObject*, PyObject* args) {
+  PyObject *callable, *call_args, *call_kwargs;
+  if (!PyArg_ParseTuple(args, "OO!O!:run_watched", &callable, &PyTuple_Type, &call_args, &PyDict_Type, &call_kwargs)) {
+    return nullptr;
+  }
+  return interp::run_watched(callable, call_args, call_kwargs).release();
+}
+
+PyObject* describe_frames(PyObject*, PyObject* missing) { return interp::describe_frames(missing).release(); }
+
+// describe_generator(generator, missing)
+PyObject* describe_generator(PyObject*, PyObject* args) {
+  PyObject *generator, *missing;
+  if (!PyArg_ParseTuple(args, "OO:describe_generator", &generator, &missing)) {
+    return nullptr;
+  }
+  return interp::describe_generator(generator, missing).release();
+}
+
 PyObject* own_attributes(PyObject*, PyObject* object) { return py::own_attributes(object).release(); }
 
 PyMethodDef methods[] = {
@@ -214,6 +248,10 @@ PyMethodDef methods[] = {
     {"stack_effect", stack_effect, METH_VARARGS, nullptr},
     {"stack_depths", stack_depths, METH_O, nullptr},
     {"own_attributes", own_attributes, METH_O, nullptr},
+    {"set_watch", set_watch, METH_VARARGS, nullptr},
+    {"run_watched", run_watched, METH_VARARGS, nullptr},
+    {"describe_frames", describe_frames, METH_O, nullptr},
+    {"describe_generator", describe_generator, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -37,6 +37,7 @@ enum class StepKind : uint8_t {
   View,        // of a dict
   Call,        // the value of step `index`, called with the parts: an iterator, a partial, a hook that is registered
   Traceback,
+  Raise,  // raises the object: for tests (region/spoil.h)
   // Made empty.
   NewList,
   NewDict,
@@ -80,6 +81,7 @@ enum class EffectKind : uint8_t {
   Rewrite,     // a dict, set or deque: everything
   Shift,       // a deque: `index` items less at the left, then more at the right
   Advance,     // an iterator, by `index` items
+  Raise,       // raises the key: for tests
   CallCache,   // a functools.lru_cache is called, and its function gives: args, kwargs, result
 };
 

@@ -36,7 +36,7 @@ class Runner {
       }
     }
     for (const Step& step : program_.positions) {
-      if (!fill(step)) {
+      if (step.kind == StepKind::Raise ? !make(step) : !fill(step)) {
         return false;
       }
     }
@@ -72,6 +72,8 @@ class Runner {
   const ExitInput& input_;
   RefList<32> made_;
 };
+
+void raise(PyObject* error) { PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error); }
 
 int set_item(py::BodyKind kind, PyObject* dict, PyObject* key, PyObject* value) {
   return kind == py::BodyKind::OrderedDict ? PyODict_SetItem(dict, key, value) : PyDict_SetItem(dict, key, value);
@@ -125,6 +127,7 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
                                        static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(facts, 1))),
                                        static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(facts, 2)))}));
     }
+    case StepKind::Raise: raise(step.object.get()); return nullptr;
     case StepKind::NewList: return steal(PyList_New(0));
     case StepKind::NewDict: return steal(PyDict_New());
     case StepKind::NewSet: return steal(PySet_New(nullptr));
@@ -330,6 +333,7 @@ bool Runner::write(const Effect& effect) {
       return true;
     }
     case EffectKind::Rewrite: return rewrite(effect, owner);
+    case EffectKind::Raise: raise(effect.key.get()); return false;
     case EffectKind::CallCache: return py::put_into_cache(py::as_cache(owner), value(0), value(1), value(2));
     case EffectKind::Advance:
       for (Py_ssize_t i = 0; i < effect.index; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "py/collector.h"
@@ -79,6 +80,12 @@ bool Checker::is_worth_a_list() const { return walks_ < 64 || hits_ > walks_; }
 
 ALTERNATOR_WARM Py_ssize_t Checker::check(const GuardList& list, PyObject* const* locals) {
   if (!prepared_) {
+    if (forced_ >= 0) {
+      prepared_ = true;
+      slots_ = &walked_slots_;
+      guard::check(list, locals, &walked_slots_);
+      return std::exchange(forced_, -1);
+    }
     py::CollectorPause pause;
     prepare(list);
   }

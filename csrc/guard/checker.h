@@ -16,6 +16,12 @@ class Checker {
   // The objects of the nodes, borrowed, after a check that held; up to the next check, by any thread.
   const std::vector<PyObject*>& slots() const { return *slots_; }
 
+  // For tests: the next check says that this guard does not hold.
+  void fail_once(Py_ssize_t guard) {
+    forced_ = prepared_ ? guard : -1;
+    prepared_ = prepared_ && forced_ < 0;
+  }
+
   // An object that the guards or the region cannot do without is gone: they will never hold again.
   bool is_dead() const { return !watch_.all_alive(); }
   // Called when one of them died, at any moment: it must not run Python code. Set once.
@@ -40,6 +46,7 @@ class Checker {
   bool is_worth_a_list() const;
 
   bool prepared_ = false;
+  Py_ssize_t forced_ = -1;  // fail_once(): looked at only while it is not prepared
   GuardIndex index_;
   Watch watch_{on_death};  // of what the guards compare by identity
   Moves moves_;

@@ -305,6 +305,11 @@ leave_with_value:
 leave:  // the frame is done with `value`, null for an exception
   py::leave_recursion(ts);
   if (m.frame->is_entry) {
+    if constexpr (kObserved) {
+      if (m.opaque) {  // a return that was one step
+        thread_mode = mode_around_opaque;
+      }
+    }
     activation.leave();
     return m.value;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "interp/watch.h"
 #include "py/frame.h"
 #include "py/generator.h"
 #include "py/instance.h"
@@ -334,6 +335,7 @@ Verdict Recorder::before_instruction(const Position& position) {
       return Verdict::Abandon;
     }
     ++number_;
+    interp::add_to_path(position);
   } else if (++nested_ > kLongTrace) {
     abort(AbortReason::LongTrace, "inside a builtin function; maybe an infinite generator");
     return Verdict::Abandon;

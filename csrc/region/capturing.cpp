@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/phase.h"
+#include "interp/watch.h"
 #include "py/generator.h"
 #include "record/fault.h"
 #include "record/session.h"
@@ -129,6 +130,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
   ExitSearch search;
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
     record::TraceWatch watch;
+    interp::begin_path();
     auto region = std::make_shared<Region>();
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
@@ -244,6 +246,7 @@ Captured::Verdict Captured::finish_trace(Point& point, record::Session& session,
   region->repeatable = session.is_repeatable();
   region->written = session.written();
   region->draws = session.draws();
+  region->path = interp::take_path();
   {
     Phased guards(Phase::Guards);
     region->guards = session.take_guards();

@@ -47,6 +47,7 @@ struct Region {
   std::vector<guard::Quantity> arguments;  // what the graph is called with, if that is more than the inputs: sizes
   guard::Conditions conditions;            // on sizes and numbers
   Ref<> graph;                             // what the backend made; null if there is nothing to compute
+  Ref<> path;                              // for tests (interp/watch.h): the instructions that it stands for; else null
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
   bool repeatable = false;      // the program may run for real when the graph failed ..

@@ -1,6 +1,7 @@
 // Runs programs, from region to region.
 #include <utility>
 
+#include "interp/watch.h"
 #include "py/bound_arguments.h"
 #include "record/session.h"
 #include "region/call.h"
@@ -60,7 +61,11 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
   if (region.changes_state) {
     region.state_after.restore();
   }
-  return exits::run_exit(region.exit, {objects.of_exit(region), slots, outputs.get()}, next);
+  Ref<> result = exits::run_exit(region.exit, {objects.of_exit(region), slots, outputs.get()}, next);
+  if (region.path && result) {
+    interp::show_path(region.path.get());
+  }
+  return result;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "region/stepper.h"
 
 #include "interp/hook.h"
+#include "interp/watch.h"
 #include "py/call_site.h"
 #include "record/contract.h"
 #include "source/value.h"
@@ -54,6 +55,7 @@ bool is_too_deep(const interp::Position& position) {
 
 Ref<> Stepper::run(interp::StackState state) {
   code_ = state.frames.front().code.get();
+  interp::UnwatchedCalls unwatched;
   interp::Interpreting interpreting(this);
   Ref<> result = interp::recreate(std::move(state));
   if (stopped_) {
@@ -66,6 +68,14 @@ interp::Verdict Stepper::before_instruction(const interp::Position& position) {
   if (depth_ != 1 || foreign_ > 0 || over_) {
     return interp::Verdict::Go;
   }
+  interp::Verdict verdict = decide(position);
+  if (verdict != interp::Verdict::Abandon) {
+    interp::show_instruction(position, 1);
+  }
+  return verdict;
+}
+
+interp::Verdict Stepper::decide(const interp::Position& position) {
   if (!begun_) {
     begun_ = true;
     return dull_ && !calls_by_address(position) ? interp::Verdict::Go : interp::Verdict::Opaque;

@@ -33,6 +33,7 @@ class Stepper : public interp::Observer {
   interp::FrameTaker* taker_of_opaque() override { return taker_; }
 
  private:
+  interp::Verdict decide(const interp::Position& position);
   bool is_ours(const py::Frame* entry) const { return !over_ && entry->f_code == code_; }
 
   bool dull_;

@@ -64,6 +64,7 @@ std::string describe_effect(const exits::Effect& effect, const std::string& owne
     case exits::EffectKind::DeleteItem: return "deletes an item of " + owner;
     case exits::EffectKind::Rewrite: return "rewrites " + owner;
     case exits::EffectKind::Shift: return "rotates " + owner;
+    case exits::EffectKind::Raise: return "raises an exception";
     case exits::EffectKind::CallCache: return "puts a result into the cache " + owner;
     case exits::EffectKind::Advance: return "advances " + owner + " by " + std::to_string(effect.index);
   }

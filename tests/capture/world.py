@@ -21,7 +21,7 @@ import weakref
 
 import torch
 
-from alternator.testing import own_attributes
+from alternator.testing import generator_state, own_attributes
 
 ATOMS = (
     *(type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, range, types.CodeType),
@@ -205,8 +205,14 @@ def look_at_iterator(value):
 
 
 def look_at_generator(value, path):
-    frame = value.gi_frame if isinstance(value, types.GeneratorType) else None
-    head = (type(value).__name__, value.__qualname__, frame and frame.f_lasti)
+    state = generator_state(value)
+    if state is not None:
+        code, offset, variables, stack, handled = state
+        parts = [(f"~local {i}", held) for i, held in enumerate(variables)]
+        parts += [(f"~stack {i}", held) for i, held in enumerate(stack)]
+        head = (type(value).__name__, value.__name__, value.__qualname__, offset)
+        return Node(value, path, head, [("~code", code), *parts, ("~handled", handled)])
+    head = (type(value).__name__, value.__qualname__)
     return Node(value, path, head, [part for part in parts_of(value) if not isinstance(part[1], types.FrameType)])
 
 
