@@ -1,8 +1,8 @@
 #include "region/spoil.h"
 
 #include <cstring>
+#include <memory>
 #include <utility>
-#include <variant>
 
 namespace alternator::region {
 namespace {
@@ -11,7 +11,9 @@ struct Spoiled {
   std::shared_ptr<Region> region;
   Part part;
   size_t index;
-  std::variant<exits::Step, exits::Effect> original;
+  // What was there: one of the two.
+  std::unique_ptr<exits::Step> step;
+  std::unique_ptr<exits::Effect> effect;
 };
 
 // Guarded by the GIL.
@@ -54,11 +56,13 @@ void spoil(const std::shared_ptr<Region>& region, Part part, size_t index, PyObj
     exits::Effect& effect = region->exit.effects[index];
     exits::Effect raising(exits::EffectKind::Raise, effect.node);
     raising.key = share(error);
-    spoiled() = Spoiled{region, part, index, std::exchange(effect, std::move(raising))};
+    auto original = std::make_unique<exits::Effect>(std::exchange(effect, std::move(raising)));
+    spoiled() = Spoiled{region, part, index, nullptr, std::move(original)};
   } else {
     exits::Step raising(exits::StepKind::Raise);
     raising.object = share(error);
-    spoiled() = Spoiled{region, part, index, std::exchange(steps_of(*region, part)[index], std::move(raising))};
+    auto original = std::make_unique<exits::Step>(std::exchange(steps_of(*region, part)[index], std::move(raising)));
+    spoiled() = Spoiled{region, part, index, std::move(original), nullptr};
   }
 }
 
@@ -68,9 +72,9 @@ void mend() {
     return;
   }
   if (one->part == Part::Effect) {
-    std::swap(one->region->exit.effects[one->index], std::get<exits::Effect>(one->original));
+    std::swap(one->region->exit.effects[one->index], *one->effect);
   } else {
-    std::swap(steps_of(*one->region, one->part)[one->index], std::get<exits::Step>(one->original));
+    std::swap(steps_of(*one->region, one->part)[one->index], *one->step);
   }
 }
 
