@@ -155,10 +155,7 @@ def without_history(tensor, _):
 
 
 def holds(tensors, tensor):
-    for each in tensors:
-        if each is tensor:
-            return True
-    return False
+    return any(each is tensor for each in tensors)
 
 
 TORCH_STAND_INS = HOOK_STAND_INS | {

@@ -81,7 +81,8 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char*>("An object that passes its calls on to its _captured_call, which captures those of its _callee.")},
+    {Py_tp_doc, const_cast<char*>(
+                    "An object that passes its calls on to its _captured_call, which captures those of its _callee.")},
     {Py_tp_new, reinterpret_cast<void*>(make)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},

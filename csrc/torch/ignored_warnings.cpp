@@ -45,8 +45,7 @@ struct Filters {
 
   void exchange() {
     PyObject* list = current();
-    if (list != nullptr && PyList_CheckExact(list) && list != exchanged.get() &&
-        (is_made_of(list) || make_of(list))) {
+    if (list != nullptr && PyList_CheckExact(list) && list != exchanged.get() && (is_made_of(list) || make_of(list))) {
       PyDict_SetItem(module_dict, name, exchanged.get());
     }
     PyErr_Clear();
