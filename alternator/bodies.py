@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
 from alternator import _capture
+from alternator.graph_modules import make_graph_module
 from alternator.graphs import make_example
 from alternator.torch_errors import Unsupported
 
@@ -87,16 +88,13 @@ class Body:
         for call in self.calls:
             copies[call] = graph.node_copy(call, copies.__getitem__)
         graph.output(torch.fx.map_arg(outputs, copies.__getitem__))
-        root = torch.nn.Module()
         writer = self.tracer.writer
-        for call in self.calls:
-            if call.op == "get_attr":  # a body inside this one
-                setattr(root, call.target, writer.bodies[call.target])
+        inner = {call.target: writer.bodies[call.target] for call in self.calls if call.op == "get_attr"}
         writer.body_sites += zip((copies[call] for call in self.calls), self.sites, strict=True)
         for call in self.calls:  # not users any more
             call.args, call.kwargs = (), {}
         number = sum(each.startswith(name) for each in writer.bodies)
-        writer.bodies[f"{name}_{number}"] = module = torch.fx.GraphModule(root, graph)
+        writer.bodies[f"{name}_{number}"] = module = make_graph_module(graph, inner)
         return module, self.tracer.write_nodes("get_attr", f"{name}_{number}", ())
 
     def forget(self, kept=()):

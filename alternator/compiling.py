@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
 from alternator.around import give_nothing
+from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
@@ -147,7 +148,7 @@ def admit(teller, fullgraph, regions, captures, reason):
 def call_backend(backend, module, examples):
     """Compile a graph. Its failure is the user's to see, unless TorchDynamo would go on: then a text says why."""
     try:
-        return _capture.run_backend(backend, module, examples)
+        return run_backend(backend, module, examples)
     except Exception as error:
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
@@ -159,14 +160,14 @@ def call_backend(backend, module, examples):
         raise failed.with_traceback(error.__traceback__) from None
 
 
-def call_symbolic(backend, module, shapes, inputs):
+def call_symbolic(backend, module, shapes):
     """Compile a graph with symbols; one that computes nothing but numbers needs no backend."""
     if not shapes.has_tensors():
         return module
     try:
         shapes.finish(module)
-        with shapes.compiling(inputs):
-            return _capture.run_backend(backend, module, shapes.examples)
+        with shapes.compiling():
+            return run_backend(backend, module, shapes.examples)
     except Exception:  # constants may suit the backend; if not, it says so then
         return False
 
@@ -213,7 +214,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             if shapes is None:
                 compile = functools.partial(call_backend, chosen, module, around.prepare(examples, for_real=False))
             else:
-                compile = functools.partial(call_symbolic, chosen, module, shapes, examples)
+                compile = functools.partial(call_symbolic, chosen, module, shapes)
             run = teller.run_backend(chosen, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
@@ -257,11 +258,10 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
         self._modules["_orig_mod"] = module
         for name in CALL_HOOKS:
             self.__dict__.pop(name, None)
-        object.__setattr__(
-            self,
-            "_captured_call",
-            capture(type(module).__call__.__get__(module), backend, fullgraph, report=report, dynamic=dynamic),
-        )
+        call = type(module).__call__.__get__(module)
+        captured = capture(call, backend, fullgraph, report=report, dynamic=dynamic)
+        object.__setattr__(self, "_captured_call", captured)
+        object.__setattr__(self, "_callee", module)
 
     def __getattr__(self, name):
         if name == "_orig_mod":

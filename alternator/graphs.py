@@ -12,10 +12,10 @@ import weakref
 
 import torch
 from torch._guards import CompileId, Source
-from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _illegal_names
 
 from alternator import _capture, events
+from alternator.graph_modules import make_graph_module
 from alternator.torch_errors import Unsupported
 
 ILLEGAL = re.compile("[^0-9a-zA-Z]+")
@@ -180,10 +180,7 @@ class GraphWriter:
         output = self.make_node("output", "output", (tuple(outputs),), {})
         self.nodes.link([*self.placeholders, *self.leaves, *self.calls, output])
         self.remove_idle_nodes()
-        root = torch.nn.Module()
-        for name, body in self.bodies.items():
-            setattr(root, name, body)
-        module = _LazyGraphModule(root, self.graph, "GraphModule")
+        module = make_graph_module(self.graph, self.bodies)
         module.meta["dynamo_compile_id"] = CompileId(frame_id=next(graph_numbers), frame_compile_id=0)
         module.meta["dynamo_flat_name_to_original_fqn"] = {}
         module._param_name_to_source = {}

@@ -269,10 +269,12 @@ class Tracer:
         name = _capture.name_of(tensor)
         if name is None:
             raise Unsupported("a tensor that the trace did not get from its arguments or from what they hold")
+        # A subclass is not asked for anything: its __torch_function__ is the program's code.
+        if not is_plain(tensor):
+            _capture.watch(tensor, ())
+            raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
         dimensions = self.find_dimensions(tensor, name)
         _capture.watch(tensor, dimensions.free if dimensions else ())
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided or tensor.is_nested:
-            raise Unsupported(f"a tensor of class {type(tensor).__name__}, or one that is not strided")
         fake = self.mode.make(tensor)
         known = self.known[id(tensor)] = self.known[id(fake)] = Known(tensor, fake, None, name)
         self.watch_version(fake)
@@ -658,6 +660,13 @@ def find_dynamics(dynamic):
 
 
 INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
+
+
+def is_plain(tensor):
+    """Tell whether a tensor is one of torch's own classes, with sizes, strides and ordinary numbers."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    return tensor.layout == torch.strided and not tensor.is_nested
 
 
 def has_marks(tensor):

@@ -106,6 +106,8 @@ class Dimensions:
             found |= set(moving)
         if dynamic.all and not isinstance(tensor, torch.nn.Parameter):
             found |= set(range(tensor.dim()))
+        # What is known of dimensions may come from a call in which the tensor had more of them.
+        found.intersection_update(range(tensor.dim()))
         # Torch has no symbols for sizes 0 and 1; a promise that cannot be kept is an error, which ShapeEnv words.
         self.free = tuple(sorted(d for d in found if d in marked or (d not in static and tensor.size(d) > 1)))
         ranges = getattr(tensor, "_dynamo_dynamic_range", ())
@@ -151,6 +153,7 @@ class Shapes:
         self.bindings = None  # where the last call gave numbers that it computed
         self.measures = False  # the program has called len(), and its result has a symbol
         self.calls = 0  # nodes that compute numbers
+        self.tensors = []  # (tensor from outside, its fake with symbols), of the graph's inputs
 
     # ---- Tensors ---------------------------------------------------------------------------------------------------
 
@@ -166,6 +169,7 @@ class Shapes:
         context = dimensions.make_context(tensor.dim())
         with torch._C.DisableTorchFunction():
             made = self.mode.from_tensor(tensor, source=source, symbolic_context=context)
+            self.describer.lookup_tensor.clear()  # no weak references to the program's tensors: it could see them
         self.contexts.append((made, node, context))
         self.forms.append((made, describe_form(made)))
         self.fakes[id(fake)] = fake, made
@@ -232,7 +236,7 @@ class Shapes:
         kwargs = self.replace(kwargs, find, lambda symbol: symbol)
         try:
             with self.symbolic():
-                result = func(*args, **kwargs)
+                result = _capture.fakes.call_without_warnings(func, args, kwargs)
                 self.bindings = compute_unbacked_bindings(self.env, result)
                 return result
         except (MemoryError, RecursionError):
@@ -512,6 +516,7 @@ class Shapes:
                 if bound not in placeholders and bound not in self.writer.placeholders:
                     add(bound, self.sources[symbol], bound.meta["example_value"])
             add(node, (_capture.node_of(tensor), "object", 0), tensor)
+            self.tensors.append((tensor, example))
         for symbol, node in self.inputs.items():
             if node not in placeholders:
                 add(node, self.sources[symbol], node.meta["example_value"])
@@ -528,12 +533,26 @@ class Shapes:
             insert_deferred_runtime_asserts(module, self.env, "alternator")
             module.recompile()
 
-    def compiling(self, inputs):
+    @property
+    def describer(self):
+        return self.mode.fake_tensor_converter.meta_converter.describer
+
+    @contextlib.contextmanager
+    def compiling(self):
         """Have backends find the fakes with symbols."""
+        converter = self.mode.fake_tensor_converter
         with torch._C.DisableTorchFunction():
+            for tensor, example in self.tensors:
+                if type(example) is FakeTensor:
+                    converter.set_tensor_memo(tensor, example)
             # Held: torch remembers them weakly.
-            self.kept = [self.mode.from_tensor(tensor, static_shapes=True) for tensor in inputs]
-        return tracing(TracingContext(self.mode))
+            self.kept = [self.mode.from_tensor(tensor, static_shapes=True) for tensor, _ in self.tensors]
+        try:
+            with tracing(TracingContext(self.mode)):
+                yield
+        finally:
+            self.describer.lookup_tensor.clear()
+            self.describer.lookup_storage.clear()
 
     def conclude(self):
         """Say what has to hold, and what the graph is called with."""

@@ -19,6 +19,8 @@ from alternator.torch_leaves import ATTRIBUTE_RULES, make_leaf_rules, make_requi
 from alternator.torch_numbers import needs_parts, record_parts
 from alternator.untraceable import record_undifferentiated
 
+count_warnings = _capture.fakes.count_warnings
+
 # What a tensor's metadata tell.
 METADATA_ATTRIBUTES = [
     "shape",
@@ -143,7 +145,10 @@ def record_out(tracer, func, args, kwargs):
 
 
 def tell_metadata(tracer, func, args, kwargs):
+    warnings = count_warnings()
     result = tracer.compute(func, args, kwargs)
+    if count_warnings() != warnings:
+        raise Unsupported("torch warns, and no node of a graph would give the warning")
     if isinstance(result, torch.Tensor):  # type() with an argument
         return tracer.record_call(func, args, kwargs, result)
     return result if tracer.shapes is None else tracer.shapes.tell(func, args, kwargs, result, tracer.fake_of)

@@ -112,9 +112,9 @@ def apply(cls, *args, **kwargs):
     ctx = Context(needs)
     if not differentiated:
         with torch.no_grad():
-            return run_forward(cls, ctx, args, separate)
+            return run_forward(cls, ctx, args, separate, without_history)
     forward = begin_forward()
-    outputs = run_forward(cls, ctx, args, separate)
+    outputs = run_forward(cls, ctx, args, separate, torch.Tensor.view_as)
     if ctx.dirty_tensors or not ctx.materialize_grads:
         refuse("a torch.autograd.Function that changes its inputs, or takes None for gradients")
     backward, gradients = begin_backward(forward, outputs)
@@ -124,22 +124,38 @@ def apply(cls, *args, **kwargs):
     )
 
 
-def run_forward(cls, ctx, args, separate):
+def run_forward(cls, ctx, args, separate, alias):
     outputs = cls.forward(*args) if separate else cls.forward(ctx, *args)
     if separate:
         cls.setup_context(ctx, args, outputs)
+    every = outputs if isinstance(outputs, tuple) else (outputs,)
+    dirty = ctx.dirty_tensors or ()
+    for tensor in dirty:
+        if not holds(args, tensor) or not holds(every, tensor):
+            refuse("a torch.autograd.Function that marks a tensor as dirty which is not both an input and an output")
     if isinstance(outputs, tuple):
-        return tuple([make_own(output, args) for output in outputs])
-    return make_own(outputs, args)
+        return tuple([make_own(output, args, dirty, alias) for output in outputs])
+    return make_own(outputs, args, dirty, alias)
 
 
-def make_own(output, args):
-    """An output that is an input becomes a tensor of its own."""
-    if isinstance(output, torch.Tensor):
-        for arg in args:
-            if output is arg:
-                return output.view_as(output)
+def make_own(output, args, dirty, alias):
+    """Do to an output what torch does: an input becomes a tensor of its own, unless it is marked as dirty."""
+    if not isinstance(output, torch.Tensor):
+        return output
+    if holds(args, output):
+        return output if holds(dirty, output) and not output.requires_grad else alias(output, output)
+    if output.requires_grad:
+        refuse("a torch.autograd.Function that gives a tensor which requires grad and is none of its inputs")
     return output
+
+
+def without_history(tensor, _):
+    """Make the alias of an input that torch gives out where there is no gradient to compute."""
+    return tensor.detach() if tensor.requires_grad else tensor.view_as(tensor)
+
+
+def holds(tensors, tensor):
+    return any(each is tensor for each in tensors)
 
 
 TORCH_STAND_INS = HOOK_STAND_INS | {

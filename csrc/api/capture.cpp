@@ -3,6 +3,8 @@
 
 #include <structmember.h>
 
+#include <utility>
+
 #include "api/failing_memory.h"
 #include "api/forwarder.h"
 #include "base/phase.h"
@@ -17,6 +19,7 @@
 #include "region/region.h"
 #include "region/spoil.h"
 #include "source/value.h"
+#include "torch/facts.h"
 #include "torch/python_fakes.h"
 
 namespace alternator::api {
@@ -84,6 +87,12 @@ void release(PyObject* self) {
 
 PyObject* reset(PyObject* self, PyObject*) {
   cast(self)->captured->clear();
+  Py_RETURN_NONE;
+}
+
+// rebind(function): from now on its calls are calls of this function. Regions of another one stay.
+PyObject* rebind(PyObject* self, PyObject* function) {
+  Ref<> former = steal(std::exchange(cast(self)->function, Py_NewRef(function)));
   Py_RETURN_NONE;
 }
 
@@ -192,6 +201,7 @@ PyGetSetDef getters[] = {
 };
 PyMethodDef object_methods[] = {
     {"reset", reset, METH_NOARGS, "Forget what was captured."},
+    {"rebind", rebind, METH_O, "Capture the calls of another function."},
     {"regions", regions, METH_NOARGS, "The guards of each captured region."},
     {"check", with_keywords(check), METH_FASTCALL | METH_KEYWORDS,
      "Check the guards for such a call, without making it: for each region the number of a guard that fails, or None."},
@@ -426,14 +436,17 @@ PyObject* take_profile(PyObject*, PyObject*) {
   return result.release();
 }
 
-// run_backend(backend, module, examples): calls it.
+// run_backend(backend, module, examples): calls it. The random numbers that it draws are not the program's.
 PyObject* run_backend(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 3) {
     PyErr_SetString(PyExc_TypeError, "run_backend() takes 3 arguments");
     return nullptr;
   }
   Phased backend(Phase::Backend);
-  return PyObject_Vectorcall(args[0], args + 1, 2, nullptr);
+  tensor::RandomState random;
+  Ref<> run = steal(PyObject_Vectorcall(args[0], args + 1, 2, nullptr));
+  random.restore();
+  return run.release();
 }
 
 PyObject* count_regions_without_graph(PyObject*, PyObject*) {

@@ -4,6 +4,7 @@
 #include "record/arguments.h"
 #include "record/node_maker.h"
 #include "record/recorder.h"
+#include "torch/ignored_warnings.h"
 #include "torch/python_fakes.h"
 
 namespace alternator::record {
@@ -76,7 +77,11 @@ Ref<> QuickCalls::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   if ((rule != part(kRecordCall) && rule != part(kMetadata)) || has_special_keyword(kwargs) || rows) {
     return nullptr;
   }
+  const uint64_t warnings = tensor::IgnoredWarnings::count();
   Ref<> result = compute(function, args, kwargs);
+  if (result && rule == part(kMetadata) && tensor::IgnoredWarnings::count() != warnings) {
+    return nullptr;  // no graph would give the warning
+  }
   if (result && (rule == part(kRecordCall) || source::is_tensor(result.get()))) {
     result = write(function, args, kwargs, result.get());
   }

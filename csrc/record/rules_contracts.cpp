@@ -114,7 +114,7 @@ bool Recorder::takes_unseen(PyObject* callable, const Contract& contract, size_t
     return false;
   }
   if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
-    return PyLong_CheckExact(value);
+    return number == 0 && PyLong_CheckExact(value);
   }
   Reads reads = contract.reads(number);
   bool names = number == 1 && (contract.first == Reads::Attribute || contract.first == Reads::Key ||

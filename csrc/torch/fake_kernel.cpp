@@ -209,6 +209,12 @@ void count_writes(const OperatorInfo& info, std::span<const c10::IValue> values)
   }
 }
 
+void refuse_quantized(const OperatorInfo& info, std::span<const c10::IValue> values) {
+  if (info.dtype_argument < 0 || !values[info.dtype_argument].isInt()) return;
+  const auto dtype = static_cast<c10::ScalarType>(values[info.dtype_argument].toInt());
+  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isQIntType(dtype), info.name, ": no fake can stand for a tensor of type ", dtype);
+}
+
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
@@ -219,11 +225,13 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   torn_writes += info.may_tear && !off;
   draws += info.draws && !off;
   switch (info.route) {
+    case Route::None: TORCH_CHECK_NOT_IMPLEMENTED(false, info.name, ": no fake can stand for a quantized tensor");
     case Route::Data: throw_data_dependent(std::string(kNoData) + ": " + info.name + " needs it");
     // Fake stays switched on: the definition calls operators on our fakes, each of which comes here.
     case Route::Composite: return op.redispatchBoxed(DispatchKeySet(DispatchKey::Meta), stack);
     default: break;
   }
+  refuse_quantized(info, values);
   replace_real_arguments(op, info, values);
   if (is_lift(info)) return;  // its only argument is its result
   Arguments arguments(values);
@@ -257,7 +265,7 @@ std::string name_route(const std::string& operator_name) {
   const size_t dot = operator_name.find('.');
   const std::string overload = dot == std::string::npos ? "" : operator_name.substr(dot + 1);
   auto op = c10::Dispatcher::singleton().findSchemaOrThrow(operator_name.substr(0, dot).c_str(), overload.c_str());
-  static constexpr const char* kNames[] = {"Data", "Composite", "Direct", "Meta", "Rule", "Torch"};
+  static constexpr const char* kNames[] = {"Data", "None", "Composite", "Direct", "Meta", "Rule", "Torch"};
   return kNames[static_cast<size_t>(find_operator(op)->route)];
 }
 

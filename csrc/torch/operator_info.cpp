@@ -41,9 +41,16 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 // user's code, which may look at anything, and may be registered again.
 bool comes_with_torch(const std::string& name) { return name.starts_with("aten::") || name.starts_with("prims::"); }
 
+// Kernels for Meta say that the results of these are ordinary tensors. Operators that only round as quantization does, and
+// give tensors of their arguments' types, are none of them.
+bool is_about_quantized(const std::string& name) {
+  return name.find("quantize") != std::string::npos && name.find("fake_quantize") == std::string::npos;
+}
+
 Route choose_route(const c10::OperatorHandle& op, const OperatorInfo& info, const std::string& base) {
   using c10::DispatchKey;
   if (op.hasTag(at::Tag::data_dependent_output)) return Route::Data;
+  if (comes_with_torch(info.name) && is_about_quantized(base)) return Route::None;
   const bool own_meta = op.hasKernelForDispatchKey(DispatchKey::Meta);
   if (!own_meta && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) return Route::Composite;
   if (!comes_with_torch(info.name) || op.hasTag(at::Tag::dynamic_output_shape)) return Route::Torch;
@@ -65,6 +72,7 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i].name();
     if (name == "device") info.device_argument = static_cast<int>(i);
+    if (name == "dtype" || name == "out_dtype") info.dtype_argument = static_cast<int>(i);
     if (name == "train" || name == "training" || name == "dropout_p") info.draws_if = static_cast<int>(i);
     const bool written = arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
     const bool hidden = hides && name.starts_with("running_");

@@ -15,6 +15,7 @@ namespace alternator::tensor {
 // How an operator's results are found.
 enum class Route : uint8_t {
   Data,       // not at all: the answer is in the data
+  None,       // not at all: it is about quantized tensors, of which there are no fakes
   Composite,  // by running its definition in terms of other operators, on fakes
   Direct,     // by the structured C++ meta kernel of meta_kernel.def, around Python kernels that replace it
   Meta,       // by the kernel registered for the Meta key, in C++ or Python
@@ -28,6 +29,7 @@ struct OperatorInfo {
   const c10::KernelFunction* kernel = nullptr;  // Route::Direct
   ShapeRule rule = nullptr;                     // Route::Rule
   int device_argument = -1;                     // index of the argument that says where results are, or -1
+  int dtype_argument = -1;                      // index of the argument that says which type results have, or -1
   bool writes = false;                          // some argument is written to
   std::vector<int> silent_writes;               // arguments that are written to and that torch does not count writes to
   bool may_tear = false;                        // .. and it may fail in the middle, over a value

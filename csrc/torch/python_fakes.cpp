@@ -7,6 +7,7 @@
 
 #include "base/phase.h"
 #include "torch/fake_kernel.h"
+#include "torch/ignored_warnings.h"
 #include "torch/python_error.h"
 
 namespace alternator::tensor {
@@ -71,6 +72,14 @@ class FunctionsDisabled {
   at::impl::TorchFunctionDisabledState state_;
 };
 
+py::object call_without_warnings(py::handle function, py::handle args, py::handle kwargs) {
+  IgnoredWarnings ignored;
+  PyObject* named = kwargs.is_none() || PyDict_GET_SIZE(kwargs.ptr()) == 0 ? nullptr : kwargs.ptr();
+  PyObject* result = PyObject_Call(function.ptr(), args.ptr(), named);
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
 class PythonMode {
  public:
   PythonMode() = default;
@@ -81,10 +90,7 @@ class PythonMode {
     Phased fakes(Phase::Fakes);
     FakeMode mode(&memo_);
     FunctionsDisabled disabled;
-    PyObject* named = kwargs.is_none() || PyDict_GET_SIZE(kwargs.ptr()) == 0 ? nullptr : kwargs.ptr();
-    PyObject* result = PyObject_Call(function.ptr(), args.ptr(), named);
-    if (result == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(result);
+    return call_without_warnings(function, args, kwargs);
   }
 
   void enter() { mode_.emplace_back(std::make_unique<FakeMode>(&memo_)); }
@@ -128,6 +134,8 @@ void bind(py::module_& module) {
   module.def("set_comparison", &set_comparison);
   module.def("take_differences", &take_differences);
   module.def("route", &name_route);
+  module.def("call_without_warnings", &call_without_warnings);
+  module.def("count_warnings", &IgnoredWarnings::count);
   py::class_<PythonMode>(module, "FakeMode")
       .def(py::init<>())
       .def("__enter__",
@@ -180,6 +188,7 @@ PyObject* make_fakes_module() {
     py::module_ module =
         py::module_::create_extension_module("alternator._fakes", "Fake tensors: metadata without data.", &definition);
     bind(module);
+    if (!IgnoredWarnings::prepare()) throw py::error_already_set();
     return module.release().ptr();
   } catch (py::error_already_set& error) {
     error.restore();

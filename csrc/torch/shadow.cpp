@@ -117,6 +117,8 @@ class Shadows::Reader {
     }
     TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == c10::kStrided && tensor.has_storage(),
                                 "no fake can stand for a result of layout ", tensor.layout());
+    TORCH_CHECK_NOT_IMPLEMENTED(!c10::isQIntType(tensor.scalar_type()), "no fake can stand for a result of type ",
+                                tensor.scalar_type());
     planned.kind = PlannedTensor::kTensor;
     planned.metadata = read_metadata(tensor);
     // A kernel that made its result elsewhere on purpose (not on meta) knows where it belongs.

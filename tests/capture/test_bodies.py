@@ -3,10 +3,12 @@
 import pytest
 import torch
 from torch.autograd.function import once_differentiable
+from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
 import alternator
 from alternator.compiling import find_backend
+from capture.agreement import same
 
 pytestmark = pytest.mark.capture
 
@@ -551,3 +553,94 @@ def test_transforms_that_run_for_real(function):
     compiled, graphs = compile_counted(function, "eager")
     check_alike(function, compiled, True)
     assert len(graphs) >= 1
+
+
+# ---- Inputs that are given out -------------------------------------------------------------------------------------
+
+
+class Gives(torch.autograd.Function):
+    """Gives its inputs out, one of which it writes to."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        return x.mul_(2), y, x + y
+
+    @staticmethod
+    def backward(ctx, a, b, c):
+        return 2 * a + 2 * c, b + c
+
+
+class GivesInSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(x, y):
+        return x.mul_(2), y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(inputs[0])
+
+    @staticmethod
+    def backward(ctx, a, b, c):
+        return 2 * a + 2 * c, b + c
+
+
+class MarksAnother(torch.autograd.Function):
+    """What is written to and not given out: torch refuses it where there is a gradient to compute."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        return y, x.mul_(2) + 1, y + 1
+
+    @staticmethod
+    def backward(ctx, a, b, c):
+        return b, a + c
+
+
+WEIGHT = torch.nn.Parameter(torch.ones(2))
+
+
+class GivesAnother(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return WEIGHT, y, x + y
+
+    @staticmethod
+    def backward(ctx, a, b, c):
+        return c, b + c
+
+
+@pytest.mark.parametrize("grad", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("own", [True, False], ids=["made inside", "from outside"])
+@pytest.mark.parametrize("function", [Gives, GivesInSetup, MarksAnother, GivesAnother])
+def test_what_becomes_of_inputs_that_are_given_out(function, own, enabled, grad):
+    def program(x, y):
+        with torch.set_grad_enabled(enabled):
+            if own:
+                x, y = x.clone(), y.clone()
+            a, b, c = function.apply(x, y)
+            same_objects = a is x, b is y, a is WEIGHT
+            return same_objects, a.requires_grad, b.requires_grad, c.requires_grad, a * 2, b * 3, c, x, y
+
+    def run(call):
+        WEIGHT.grad, WEIGHT.data = None, torch.ones(2)
+        x, y = (torch.full((2,), 3.0, requires_grad=flag) for flag in grad)
+        try:
+            result = call(x, y)
+        except RuntimeError as error:
+            result = str(error)
+        flag = WEIGHT.requires_grad
+        return detach(result), detach((x, y)), flag
+
+    def detach(value):
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, value)
+
+    compiled = alternator.compile(program, backend="eager")
+    for _ in range(2):
+        WEIGHT.detach_().requires_grad_(True)
+        expected = run(program)
+        WEIGHT.detach_().requires_grad_(True)
+        assert same(run(compiled), expected)
+    WEIGHT.detach_().requires_grad_(True)

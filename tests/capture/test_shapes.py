@@ -1,6 +1,7 @@
 """Sizes and numbers that change: graphs with symbols, and what they rely on."""
 
 import math
+import weakref
 
 import pytest
 import torch
@@ -463,3 +464,65 @@ def test_an_input_that_is_turned_in_place():
         assert torch.equal(result, torch.arange(rows * 3.0).reshape(rows, 3).t() * 2)
         assert shape == x.shape == (3, rows)
     assert len(captured.graphs) == 4  # none was thrown away
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(2,), (3,), ()],
+        [(2, 2), (3, 3), (3,), (4,), (4, 4)],
+        [(2,), (3,), (3, 4), (3, 5), (5,)],
+        [(2, 3), (4, 3), (2, 4, 3), (7,), ()],
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_tensor_that_gets_fewer_or_more_dimensions(shapes):
+    """Dimensions that have changed are those of a tensor that had them."""
+
+    def program(x):
+        return x * 2, x.shape, x.stride()
+
+    captured, expanded = Captured(program), Captured(program)
+    for shape in (*shapes, *shapes):
+        x = torch.randn(shape)
+        assert same(captured(x), program(x))
+        x = x.expand(2, *shape)
+        assert same(expanded(x), program(x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_tensor_in_the_place_of_a_number():
+    captured = Captured(lambda x, y: x * y)
+    x = torch.ones(2, 1)
+    for y in (2, 3, torch.ones(2), torch.ones(3), 4, torch.tensor(5.0), 2.5, torch.ones(4, 2, 1), 7):
+        assert same(captured(x, y), x * y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_marks_of_dimensions_that_are_gone():
+    def double(x):
+        return x * 2
+
+    for mark in (torch._dynamo.mark_dynamic, torch._dynamo.maybe_mark_dynamic, torch._dynamo.mark_static):
+        x = torch.ones(4, 3)
+        mark(x, 1)
+        x.data = torch.ones(4)
+        assert same(alternator.compile(double, backend="eager")(x), torch.ones(4) * 2)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_no_weak_references_to_tensors_stay(backend):
+    """The program can see them: torch.utils.swap_tensors refuses a tensor that has any."""
+    seen = []
+
+    def function(x, y, z):
+        seen.append(weakref.getweakrefcount(x))
+        return x * 2, y.shape[0] + 1, z.sum().item()
+
+    captured = alternator.compile(function, backend=backend, dynamic=True)
+    tensors = torch.ones(3, 2), torch.ones(4), torch.ones(5)
+    for _ in range(2):
+        captured(*tensors)
+        assert list(map(weakref.getweakrefcount, tensors)) == [0, 0, 0]
+    assert seen == [0, 0]
+    torch.utils.swap_tensors(tensors[0], tensors[1])
