@@ -35,6 +35,7 @@ from capture.perturbing import SETTINGS, Case, Difference, Pair, Walk, heard, li
 FINE = "fine"
 CALL, AGAIN = ("call",), ("again",)  # with new arguments; with those of the call before
 CHANGES = 4
+DYNAMIC = [False] * 6 + [None] * 5 + [True]  # symbols cost ten times as much as constants
 HANG_SECONDS = 30
 REDUCING_SECONDS = 25
 ANEW = 100  # programs after which everything that was compiled is forgotten
@@ -70,12 +71,12 @@ def run_steps(pair, steps):
         yield number
 
 
-def judge(case, steps=None, choice=None, backend="eager"):
+def judge(case, steps=None, choice=None, backend="eager", dynamic=None):
     """Return (verdict, details, the steps that were made)."""
     said, done = [], -1
     try:
         with heard(said):
-            pair = Pair(case, backend=backend, dynamic=choice.choice([None, None, None, True]) if choice else None)
+            pair = Pair(case, backend=backend, dynamic=dynamic)
             if steps is None:
                 steps = plan_calls(pair, case, choice)
             for number in run_steps(pair, steps):
@@ -91,7 +92,8 @@ def judge(case, steps=None, choice=None, backend="eager"):
 
 def judge_seed(seed, backend="eager"):
     choice = random.Random(seed * 2 + 1)
-    return judge(sources.write(seed), choice=choice, backend=backend)
+    dynamic = choice.choice(DYNAMIC)
+    return judge(sources.write(seed), None, choice, backend, dynamic)
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------
@@ -250,13 +252,13 @@ class Campaign:
 # ---- small findings --------------------------------------------------------------------------------------------------
 
 
-def judge_apart(case, steps, backend, seconds=10):
+def judge_apart(case, steps, backend, dynamic=None, seconds=10):
     """Judge one case in a process of its own."""
 
     def do(_, writer):
         prepare_worker()
         signal.alarm(seconds)
-        answer = judge(case, steps, None if steps else random.Random(1), backend)
+        answer = judge(case, steps, None, backend, dynamic)
         os.write(writer, json.dumps(answer).encode())
         os._exit(0)
 
@@ -279,26 +281,37 @@ def with_text(case, text):
 def reduce_finding(seed, verdict, steps, details, backend):
     """Return (text, steps, details) of a program that is as small as it was found possible."""
     case = sources.write(seed)
+    choice = random.Random(seed * 2 + 1)
+    dynamic = choice.choice(DYNAMIC)
     if steps is None:  # it died: the steps are those that the seed chooses
-        choice = random.Random(seed * 2 + 1)
-        choice.choice([None, None, None, True])
         with contextlib.suppress(Exception):
             steps = plan_calls(Pair(case, backend=backend, compile=lambda program: program), case, choice)
+    return reduce_case(case, verdict, steps, details, backend, dynamic)
+
+
+def reduce_case(case, verdict, steps, details, backend="eager", dynamic=None):
+    """Leave out calls and lines for as long as the verdict stays."""
     if not steps:
         return case.text, steps, details
     steps = [tuple(step) for step in steps]
     end = time.monotonic() + REDUCING_SECONDS
 
     def stays(text, calls):
-        return judge_apart(with_text(case, text), calls, backend)[0] == verdict
+        return judge_apart(with_text(case, text), calls, backend, dynamic)[0] == verdict
 
     text = case.text
     if not stays(text, steps):
         return text, steps, ["(does not repeat by itself)", *details]
-    for fewer in ([CALL, steps[-1]], [steps[-1]], [CALL, CALL, steps[-1]]):
+    for fewer in ([steps[-1]], [CALL, steps[-1]]):
         if len(fewer) < len(steps) and stays(text, fewer):
             steps = fewer
             break
+    else:
+        for step in steps[-2::-1]:
+            fewer = list(steps)
+            fewer.remove(step)
+            if time.monotonic() < end and stays(text, fewer):
+                steps = fewer
     lines, smaller = text.splitlines(), True
     while smaller and time.monotonic() < end:
         smaller = False
@@ -314,7 +327,7 @@ def reduce_finding(seed, verdict, steps, details, backend):
                 lines, smaller = candidate, True
                 break
     text = "\n".join(lines)
-    return text, steps, judge_apart(with_text(case, text), steps, backend)[1]
+    return text, steps, judge_apart(with_text(case, text), steps, backend, dynamic)[1]
 
 
 if __name__ == "__main__":

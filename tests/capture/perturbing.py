@@ -148,10 +148,13 @@ class Leaf:
 
 
 class Walk:
-    """The leaves of a world, by path, in an order that depends on nothing but what the world holds."""
+    """The leaves of a world, by path, in an order that depends on nothing but what the world holds.
 
-    def __init__(self, world, most=400):
-        self.space, self.most = world.space, most
+    With `wanted`, only what lies on the way to these paths is gone into.
+    """
+
+    def __init__(self, world, most=400, wanted=None):
+        self.space, self.most, self.wanted = world.space, most, wanted
         self.leaves, self.entered, self.queue = {}, set(), collections.deque()
         for i, arg in enumerate(world.args):
             self.add(f"args[{i}]", arg, functools.partial(world.args.__setitem__, i))
@@ -172,9 +175,10 @@ class Walk:
         if len(self.leaves) >= self.most or type(value).__module__.partition(".")[0] == "alternator":
             return
         leaf = self.leaves[path] = Leaf(path, value, put, undo, remove)
+        if type(value) in PLAIN or self.wanted and not self.wanted.startswith(path):
+            return
         if id(value) not in self.entered:
-            if not isinstance(value, (int, float, str, bytes, type(None))):
-                self.entered.add(id(value))
+            self.entered.add(id(value))
             self.queue.append(leaf)
 
     def enter(self, leaf):
@@ -286,6 +290,7 @@ class Walk:
                         self.add(where, item, put, remove=functools.partial(type.__delattr__, owner, name))
 
 
+PLAIN = {int, float, str, bytes, bool, complex, type(None), types.BuiltinFunctionType, torch.dtype, range}
 CHANGEABLE = {"__eq__", "__hash__", "__len__", "__getitem__", "__getattr__", "__bool__", "__call__", "__contains__"}
 CHANGEABLE |= {"__iter__", "__index__", "__format__", "__str__", "__repr__", "__match_args__", "__enter__", "__lt__"}
 
@@ -330,14 +335,19 @@ def list_trials(walk):
     return trials
 
 
-def apply(walk, path, name):
+def apply(world, path, name):
     """Make one change; return what undoes it, or None if it cannot be made here."""
+    alias = name.startswith("alias of ")
+    walk = Walk(world, wanted=None if alias else path)
     leaf = walk.leaves.get(path)
+    if leaf is None and not alias:
+        walk = Walk(world)  # a part that is reached by way of a class
+        leaf = walk.leaves.get(path)
     if leaf is None:
         return None
     if name == DELETED:
         leaf.remove()
-    elif name.startswith("alias of "):
+    elif alias:
         other = walk.leaves.get(name.removeprefix("alias of "))
         if other is None:
             return None
@@ -380,7 +390,7 @@ class Pair:
         undo = []
         for world in self.worlds:
             try:
-                undo.append(apply(Walk(world), path, name))
+                undo.append(apply(world, path, name))
             except (TypeError, AttributeError, ValueError, RuntimeError, KeyError):
                 undo.append(None)  # a place that does not take such a value
         return undo if all(undo) else [one for one in undo if one] and put_back(undo)

@@ -55,8 +55,8 @@ def write_shape(number):
 
 
 WRITERS = {"family": family_grammar.write, "state": write_state, "break": write_break, "shape": write_shape}
-# How often each is drawn: programs of the families are small, and compose what no other generator has.
-SHARES = ["family", "family", "family", "family", "family", "shape", "break", "state"]
+# How often each is drawn: programs of the families are small, those with many breaks cost ten times as much.
+SHARES = [*["family"] * 12, "shape", "shape", "break", "state"]
 
 
 def write(seed):
