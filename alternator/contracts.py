@@ -142,6 +142,7 @@ def make_rows() -> dict[str, list]:
             *methods(frozenset, "__hash__", *COMPARISONS),
         ],
         "hashes": [hash],
+        "fills": [str.format, str.format_map],
         "prints": [
             *(
                 str,

@@ -319,7 +319,10 @@ bool ExitWriter::add_part(Step* step, PyObject* value) {
 }
 
 bool ExitWriter::add_globals(Step* step, PyObject* globals) {
-  around_.note_globals(globals);
+  if (!around_.note_globals(globals)) {
+    refuse(globals);
+    return false;
+  }
   return add_part(step, globals);
 }
 

@@ -34,8 +34,9 @@ struct Surroundings {
   std::function<bool(PyObject*)> read_whole;
   // Its length before the trace is read.
   std::function<void(PyObject*)> read_length;
-  // A dict of global variables is about to be referred to: it is from outside, also if nothing was read from it.
-  std::function<void(PyObject*)> note_globals;
+  // A dict of global variables is about to be referred to: it is from outside, also if nothing was read from it. False if it
+  // belongs to code of ours that stands in for C code, which the program must not meet.
+  std::function<bool(PyObject*)> note_globals;
 };
 
 class ExitWriter {

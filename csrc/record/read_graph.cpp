@@ -237,31 +237,28 @@ Guard ReadGraph::look_again(size_t guard) const {
 }
 
 int ReadGraph::identify(PyObject* primitive) {
-  auto [known, fresh] = identities_.try_emplace(primitive, -1);
-  if (!fresh) {
-    return known->second;
-  }
-  auto places = primitives_.find(primitive);
-  if (places == primitives_.end()) {
-    known->second = add_node(nullptr, "constant");
-    constants_.insert(known->second);
-    list_.constants.push_back({known->second, source::Pin::holding(primitive), guard::TypePin()});
-    return known->second;
-  }
-  for (size_t place : places->second) {
-    Guard guard = look_again(place);
-    bool first = known->second < 0;
-    if (first) {
-      known->second = add_node(nullptr, name_of_read(guard.parent, guard.kind, guard.key.get(), guard.index));
+  Identity& identity = identities_[primitive];
+  auto found = primitives_.find(primitive);
+  if (found == primitives_.end()) {
+    if (identity.node < 0) {
+      identity.node = add_node(nullptr, "constant");
+      constants_.insert(identity.node);
+      list_.constants.push_back({identity.node, source::Pin::holding(primitive), guard::TypePin()});
     }
-    guard.expect = first ? Expect::NewNode : Expect::SameNode;
-    guard.child = known->second;
+    return identity.node;
+  }
+  for (; identity.places < found->second.size(); ++identity.places) {
+    Guard guard = look_again(found->second[identity.places]);
+    bool first = identity.node < 0;
     if (first) {
+      identity.node = add_node(nullptr, name_of_read(guard.parent, guard.kind, guard.key.get(), guard.index));
       guard.type = guard::TypePin::to(Py_TYPE(primitive));
     }
+    guard.expect = first ? Expect::NewNode : Expect::SameNode;
+    guard.child = identity.node;
     list_.guards.push_back(std::move(guard));
   }
-  return known->second;
+  return identity.node;
 }
 
 void ReadGraph::read_presence(int parent, Kind kind, PyObject* key, Py_ssize_t index, bool present) {

@@ -123,7 +123,11 @@ class ReadGraph {
   std::unordered_map<std::pair<uint64_t, uint64_t>, Number, SeenHash> numbers_;
   // The guards that found a primitive, of which there may be other objects of the same value; and its node, once it matters.
   std::unordered_map<PyObject*, std::vector<size_t>> primitives_;
-  std::unordered_map<PyObject*, int> identities_;
+  struct Identity {
+    int node = -1;
+    size_t places = 0;  // guards that are known to find this very object
+  };
+  std::unordered_map<PyObject*, Identity> identities_;
   std::vector<Ref<>> kept_;  // objects must not die, or their addresses mean nothing, while the trace lasts
 };
 

@@ -237,7 +237,13 @@ void Recorder::drop_generators(py::Frame* frame) {
   for (int i = 0; i < frame->f_code->co_nlocalsplus && !ended_; ++i) {
     PyObject* local = frame->localsplus[i];
     if (local != nullptr && PyGen_CheckExact(local) && Py_REFCNT(local) == 1 && !graph_.is_outside(local)) {
-      Py_CLEAR(frame->localsplus[i]);
+      // Not by dropping it: CPython would print what goes wrong in there, a trace that ends among it.
+      Ref<> generator = steal(std::exchange(frame->localsplus[i], nullptr));
+      Ref<> closed = steal(PyObject_CallMethod(generator.get(), "close", nullptr));
+      if (!closed && !ended_) {
+        abort(AbortReason::GeneratorEnd, "");
+      }
+      PyErr_Clear();
     }
   }
   position_ = here;
@@ -605,6 +611,9 @@ void Recorder::record_by_rule(Op op, int oparg) {
     case Op::kCALL_FUNCTION_EX: return record_star_call(*call_site());
     case Op::kMAKE_FUNCTION:
       globals_node(position_.frame->f_globals);  // which an exit that makes the function needs
+      for (int depth = 2; depth <= py::count_touched(op, oparg); ++depth) {
+        expose(peek(depth), Reads::Iterated);  // defaults and cells, in a tuple that may have come through a break
+      }
       made_function_ = true;
       return;
     case Op::kIMPORT_NAME: return record_import(name_at(oparg), peek(2));
@@ -665,6 +674,8 @@ void Recorder::record_operation(Op op, int oparg) {
     case Op::kUNPACK_EX: return expose(peek(1), Reads::Iterated);
     case Op::kFOR_ITER: return is_hanging(peek(1)) ? void() : record_next(peek(1), true);
     case Op::kSEND: return is_hanging(peek(2)) ? void() : record_next(peek(2), false);
+    case Op::kLIST_TO_TUPLE:
+      return expose(peek(1), Reads::Items);  // it may have come through a break, half made
     // Into a container further down the stack: one that is being built, maybe since before a break.
     case Op::kLIST_APPEND: return record_container_write(peek(oparg + 1), Reach::Nothing);
     case Op::kLIST_EXTEND:

@@ -1,4 +1,4 @@
-// What calls read and write. Python functions are entered by the loop; C functions need a row in the purity table.
+// What calls read and write. Python functions are entered by the loop; C functions need a contract.
 #include <cstring>
 
 #include "interp/hook.h"

@@ -36,6 +36,20 @@ bool shows_address(PyObject* object) {
          (source::sort_of(object) == Sort::Object && Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash);
 }
 
+// "{0.name}", "{key[0]}": C code would look into the values.
+bool names_parts(PyObject* text) {
+  bool field = false;
+  for (Py_ssize_t i = 0; i < PyUnicode_GET_LENGTH(text); ++i) {
+    Py_UCS4 character = PyUnicode_READ_CHAR(text, i);
+    if (field && (character == '.' || character == '[')) {
+      return true;
+    }
+    bool ends = character == '}' || character == ':' || character == '!';
+    field = character == '{' || (field && !ends);
+  }
+  return false;
+}
+
 }  // namespace
 
 void Recorder::expose(PyObject* object, Reads reads) {
@@ -141,6 +155,11 @@ void Recorder::record_c_call(PyObject* callable, const Contract& contract, PyObj
     case RecordedBy::Modes:
       mode_hidden_ = true;
       turn_mode_(false);
+      break;
+    case RecordedBy::Template:
+      if (!values.empty() && PyUnicode_Check(values[0]) && names_parts(values[0])) {
+        return abort(AbortReason::UnknownRead, "an attribute or item that a format names");
+      }
       break;
     case RecordedBy::Registry:
       if (!record_registry(callable, arguments, count)) {

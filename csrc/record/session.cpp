@@ -8,6 +8,7 @@
 #include "interp/hook.h"
 #include "py/pending.h"
 #include "record/quick_calls.h"
+#include "record/stand_in.h"
 #include "torch/facts.h"
 
 namespace alternator::record {
@@ -259,7 +260,9 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   };
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
-  around.note_globals = [&](PyObject* globals) { recorder_.graph().add_constant(globals, "G"); };
+  around.note_globals = [&](PyObject* globals) {
+    return !is_stand_in(globals) && recorder_.graph().add_constant(globals, "G") >= 0;
+  };
   around.is_fresh_function = [&](PyObject* function) { return recorder_.is_fresh_function(function); };
   around.is_fresh_class = [&](PyObject* type) { return recorder_.graph().is_fresh_class(type); };
   around.is_address = [&](PyObject* value) { return recorder_.is_address(value); };
