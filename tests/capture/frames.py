@@ -19,7 +19,7 @@ MOMENTARY = ("handled exception", "context", "warning filters")
 
 
 LARGE = 1000  # items
-STEPS = 10  # frames that no exit left are looked at so many times in a call
+STEPS = 3  # frames that no exit left are looked at so many times in a call
 
 
 class Parted(Exception):
