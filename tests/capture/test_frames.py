@@ -25,7 +25,8 @@ from capture.test_abort import quiet, spread, warm  # noqa: F401
 pytestmark = pytest.mark.capture
 
 BREAKS = {**test_break_places.programs, **test_break_documents.programs, **test_break_generators.programs}
-STATE = Program.find("state")
+# torch.manual_seed(), of this one, goes through the whole stack: the two ways of running it are not the same to it.
+STATE = [program for program in Program.find("state") if program.name != "draws_elsewhere"]
 GENERATED = 12
 # What is known to be wrong.
 KNOWN = {
