@@ -137,7 +137,7 @@ struct ExitInput {
 };
 
 // Makes the values, then does the effects. The result of a return; for a break, `state` is filled and the result is None.
-// Null with an exception set.
-Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state);
+// Null with an exception set; `harmless` then tells whether nothing that the program can see was changed.
+Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state, bool* harmless);
 
 }  // namespace alternator::exits

@@ -13,16 +13,23 @@
 namespace alternator::exits {
 namespace {
 
+// Whether a step may change more than what the exit itself makes.
+bool changes_outside(const Step& step) {
+  return step.kind == StepKind::Call || step.kind == StepKind::FillException || step.kind == StepKind::EndGenerator ||
+         step.kind == StepKind::FillGenerator;
+}
+
 class Runner {
  public:
   Runner(const ExitProgram& program, const ExitInput& input)
       : program_(program), input_(input), made_(program.steps.size()) {}
 
-  // False with an exception set.
-  bool make_values() {
+  // False with an exception set; then `harmless` tells whether no step before it could change anything from outside.
+  bool make_values(bool* harmless) {
     for (const Step& step : program_.steps) {
       Ref<> value = step.kind >= StepKind::FillList ? (fill(step) ? share(Py_None) : nullptr) : make(step);
       if (!value && step.kind != StepKind::Slot) {  // a local may be unbound
+        *harmless = std::none_of(program_.steps.data(), &step + 1, changes_outside);
         return false;
       }
       made_.add(std::move(value));
@@ -424,14 +431,16 @@ Py_ssize_t count_outputs(PyObject* outputs) {
 
 }  // namespace
 
-ALTERNATOR_WARM Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state) {
+ALTERNATOR_WARM Ref<> run_exit(const ExitProgram& program, const ExitInput& input, interp::StackState* state,
+                               bool* harmless) {
+  *harmless = false;
   if (program.outputs > 0 && count_outputs(input.outputs) < program.outputs) {
     PyErr_Format(PyExc_TypeError, "alternator: the backend's function gave %.100s, not a tuple or list of %zd outputs",
                  input.outputs ? Py_TYPE(input.outputs)->tp_name : "nothing", program.outputs);
     return nullptr;
   }
   Runner runner(program, input);
-  if (!runner.make_values() || !runner.do_effects()) {
+  if (!runner.make_values(harmless) || !runner.do_effects()) {
     return nullptr;
   }
   if (program.frames.empty()) {

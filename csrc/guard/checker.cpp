@@ -83,8 +83,9 @@ ALTERNATOR_WARM Py_ssize_t Checker::check(const GuardList& list, PyObject* const
     if (forced_ >= 0) {
       prepared_ = true;
       slots_ = &walked_slots_;
-      guard::check(list, locals, &walked_slots_);
-      return std::exchange(forced_, -1);
+      Py_ssize_t failed = guard::check(list, locals, &walked_slots_);
+      Py_ssize_t forced = std::exchange(forced_, -1);
+      return failed >= 0 ? std::min(failed, forced) : forced;
     }
     py::CollectorPause pause;
     prepare(list);

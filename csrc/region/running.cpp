@@ -26,42 +26,62 @@ interp::StackState state_of_entry(py::ThreadState* ts, py::Frame* frame) {
   return state;
 }
 
+// What a failure must not change for the program to run for real from the region's start instead.
+class Attempt {
+ public:
+  Attempt(const Region& region, const CallObjects& objects) : region_(region), objects_(objects) {
+    if (region.draws && region.repeatable) {
+      random_.emplace();
+    }
+    if (region.repeatable && !region.written.empty()) {
+      versions_ = objects.versions(region);
+    }
+  }
+  // After a failure, whose exception is set: torch's state is as it was. Clears the exception if no harm was done.
+  void forgive() const {
+    // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    region_.state.restore();
+    PyErr_Restore(type, value, traceback);
+    if (region_.repeatable && PyErr_ExceptionMatches(PyExc_Exception) &&
+        (region_.written.empty() || versions_ == objects_.versions(region_))) {
+      PyErr_Clear();
+      if (random_) {
+        random_->restore();
+      }
+    }
+  }
+
+ private:
+  const Region& region_;
+  const CallObjects& objects_;
+  std::optional<tensor::RandomState> random_;
+  std::vector<uint32_t> versions_;
+};
+
 // Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
-// exception set. Null without one: the graph failed and did no harm; the program is to run for real from the region's
-// start, where it does what it does before the exception, and raises it in its own lines.
+// exception set. Null without one: the graph or the exit failed and did no harm; the program is to run for real from the
+// region's start, where it does what it does before the exception, and raises it in its own lines.
 ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
   Ref<> outputs;
-  std::optional<tensor::RandomState> random;
-  if (region.draws && region.repeatable) {
-    random.emplace();
-  }
-  std::vector<uint32_t> versions;
-  if (region.repeatable && !region.written.empty()) {
-    versions = objects.versions(region);
-  }
+  Attempt attempt(region, objects);
   if (region.graph) {
     outputs = objects.pass_inputs(region, region.graph.get());
     if (!outputs) {
-      // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      region.state.restore();
-      PyErr_Restore(type, value, traceback);
-      if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception) &&
-          (region.written.empty() || versions == objects.versions(region))) {
-        PyErr_Clear();
-        if (random) {
-          random->restore();
-        }
-      }
+      attempt.forgive();
       return nullptr;
     }
   }
   if (region.changes_state) {
     region.state_after.restore();
   }
-  Ref<> result = exits::run_exit(region.exit, {objects.of_exit(region), slots, outputs.get()}, next);
+  bool harmless;
+  Ref<> result = exits::run_exit(region.exit, {objects.of_exit(region), slots, outputs.get()}, next, &harmless);
+  if (!result && harmless) {
+    attempt.forgive();
+  }
   if (region.path && result) {
     interp::show_path(region.path.get());
   }

@@ -34,6 +34,7 @@ C_CALLABLES = (
 )
 # Names in classes and modules that are caches, or descriptors that show what is shown already.
 UNSTABLE = {"_abc_impl", "__dict__", "__weakref__", "__warningregistry__", "__builtins__", "__annotations__"}
+UNSTABLE |= {"_torchdynamo_wrapper_id"}
 ITERATORS = (
     *(type(iter([])), type(reversed([])), type(iter(())), type(iter("")), type(iter(range(1))), type(iter(b""))),
     *(type(iter({})), type(iter({}.values())), type(iter({}.items())), type(iter(set())), type(reversed({}))),
@@ -141,7 +142,8 @@ def parts_of_class(cls):
 def parts_of_function(function):
     names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__annotations__")
     parts = [("." + name, getattr(function, name)) for name in names]
-    return [*parts, *(("." + name, part) for name, part in own_attributes(function))]
+    attributes = [(name, part) for name, part in own_attributes(function) if name not in UNSTABLE]
+    return [*parts, *(("." + name, part) for name, part in attributes)]
 
 
 def parts_of(value, but=()):
@@ -212,6 +214,8 @@ def look_at_generator(value, path):
         parts += [(f"~stack {i}", held) for i, held in enumerate(stack)]
         head = (type(value).__name__, value.__name__, value.__qualname__, offset)
         return Node(value, path, head, [("~code", code), *parts, ("~handled", handled)])
+    if isinstance(value, types.GeneratorType):  # running or at its end
+        return Node(value, path, (type(value).__name__, value.__name__, value.__qualname__, value.gi_running))
     head = (type(value).__name__, value.__qualname__)
     return Node(value, path, head, [part for part in parts_of(value) if not isinstance(part[1], types.FrameType)])
 
