@@ -11,6 +11,7 @@ become the same small program are counted.
 import argparse
 import collections
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -127,8 +128,15 @@ def work(seeds, writer, backend):
     os._exit(0)
 
 
+@functools.cache
+def warm_up():
+    """Capture something once, so that what is made at the first use is there in all children."""
+    alternator.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+
 def fork(do, *args):
     """Run a function in a child; return (process, what it writes to)."""
+    warm_up()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

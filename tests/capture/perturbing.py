@@ -58,6 +58,8 @@ class World:
     def __init__(self, case, wrap=None):
         self.space = case.load()
         self.function = self.space["program"]
+        if not isinstance(self.function, types.FunctionType):
+            raise SyntaxError("`program` is no function")  # when a program is made smaller
         self.program = wrap(self.function) if wrap else self.function
         self.names = reachable_names(self.space, self.function)
         self.args, self.outcome = None, None

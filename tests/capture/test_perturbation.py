@@ -9,7 +9,7 @@ import random
 import pytest
 import torch
 
-from capture import families, perturbing
+from capture import corpus, families, perturbing, sources
 from capture.perturbing import Case, Pair, Perturbation, Walk, list_trials
 
 pytestmark = pytest.mark.capture
@@ -169,3 +169,23 @@ def test_worlds_that_differ_are_told_apart():
     for a, b in pairs:
         assert describe(**a) != describe(**b), (a, b)
     assert describe(a=[float("nan"), shared]) == describe(a=[float("nan"), [1]])
+
+
+# ---- programs of other tests -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_sample_of_changes_to_the_corpus(share):
+    check(corpus.list_cases()[share::SHARES], 1, seed=share)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("share", range(SHARES))
+def test_all_changes_to_the_corpus(share):
+    check(corpus.list_cases()[share::SHARES], None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(0, 1600, 100))
+def test_all_changes_to_generated_programs(first):
+    check([sources.write(seed) for seed in range(first, first + 100)], 60)

@@ -1,0 +1,71 @@
+"""What perturbation and campaigns found, made small: each name tells the kind of the mistake.
+
+A row is a program (families/writing.py has the format) and the calls that showed it: CALL, or a change of one leaf.
+They stay here when the mistake is mended, so that it does not come back.
+"""
+
+from capture.families.writing import Family
+
+CALL = ("call",)
+found = Family("found")
+STEPS = {}
+
+
+def row(name, steps, arguments, body, space=""):
+    found.row(name, arguments, body, space)
+    STEPS[found[-1].name] = [CALL, *steps, CALL]
+
+
+# ---- values that C code looks at without a guard ---------------------------------------------------------------------
+row("index that is a list", [("args[1][0]", "+1")], "i=[0, 1]", "return x[:, i] * 2")
+row("index that is a slice", [("args[1].stop", "+1")], "i=slice(0, 2)", "return x[..., i] * 2")
+row("index of a plain list", [("args[1].stop", "+1")], "s=slice(2)", "return x + sum([1, 2, 3, 4][s])")
+row("index of a range", [("args[1].stop", "+1")], "s=slice(1, 3)", "range(1, 9, 2)[s]")
+row("index that is stored to", [("args[1][0]", "+1")], "i=[0, 1]", "x[:, i] = 7\nreturn x + 1")
+row(
+    "index that is augmented", [("args[2][0]", "+1")], "u=slice(1, None), b=[0, 2]", "y = x * 1\ny[u, b] += 2\nreturn y"
+)
+row("index behind a break", [("args[1]", "+1")], "n=2", "stop()\nreturn x[:, :n] * 2")
+row("items of a slice's new value", [("args[2]", "longer")], "a=[1, 2], v=[8, 9]", "a[0:1] = v\nreturn x + 1")
+row("an item of a slice's new value", [("args[2][0]", "None")], "a=[1, 2], v=[8, 9]", "a[0:1] = v\nreturn x + 1")
+row("base of int()", [("args[2]", "0")], "s='12', b=16", "int(s, b)")
+row("named tuple as text", [("args[1][0]", "0")], "p=Point(1, [2])", "str(p)")
+row("named tuple as text, deep", [("args[1][1][0]", "0")], "p=Point(1, [2])", "f'{p!r:>30}'")
+row("named tuple behind percent", [("args[1][0]", "+1")], "p=Point(1, 2)", "'%s-%s' % p")
+row("named tuple that is unpacked", [("args[1][0]", "+1")], "p=Point(1, 2)", "'%s-%s-%s' % (*p, stop(3))")
+
+# ---- identity --------------------------------------------------------------------------------------------------------
+row("NaN in its list", [("v", "fresh"), ("a", "in place: append")], "", "return x + (v in a) + a.count(v)",
+    "v = float('nan')\na = [v]")  # fmt: skip
+row(
+    "NaN compared in tuples",
+    [("args[2]", "alias of args[1]")],
+    "v=float('nan'), w=float('nan')",
+    "return x + ((v,) == (w,))",
+)
+row("float that is another one", [("args[1]", "fresh")], "v=0.5", "return x * 2 if v is HALF else x", "HALF = 0.5")
+row("text that is another one", [("args[1]", "fresh")], "a='some text', b='some text'", "return x * 2 if a is b else x")
+row(
+    "float that came through a break",
+    [("args[1]", "fresh")],
+    "f=2.5, g=2.5",
+    "k = f\nstop()\nreturn x * 2, f is g, k is f",
+)
+row("key that is a tuple", [], "d={(1, 2): 3}", "return x + 1, [k for k in d], d")
+row("items of a slice's new value are the same", [], "a=[1, 2], v=[[3], (4, 'a')]", "a[1:] = v\nreturn x * 2, a, v")
+
+# ---- exceptions ------------------------------------------------------------------------------------------------------
+row("text of an exception of starmap", [("args[1][1]", "None")], "a=[(1, 2), (3, 4)]", "[*itertools.starmap(max, a)]")
+row(
+    "traceback of a graph that wrote and failed",
+    [],
+    "i=torch.tensor([9])",
+    "y = x * 1\nstop()\ny[0] = 7\nreturn y[:, i] * 2",
+)
+
+# ---- crashes ---------------------------------------------------------------------------------------------------------
+row("index that contains itself", [], "b=[1]", "b[0] = b\nreturn (x + 1)[b]")
+row("index that contains itself, stored to", [], "b=[1]", "y = x + 1\nb[0] = b\ny[b] = 2\nreturn y")
+
+# ---- the tracer fails ------------------------------------------------------------------------------------------------
+row("size that changed and then is gone", [("args[0]", "transposed"), ("args[0]", "fewer dims")], "", "return x * 2")
