@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/boundary.h"
 #include "base/phase.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "py/pending.h"
+#include "record/fault.h"
 #include "record/quick_calls.h"
 #include "torch/facts.h"
 
@@ -55,13 +57,12 @@ void destroy_mode(PyObject* self) {
 }
 
 PyMethodDef mode_methods[] = {
-    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_function)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__torch_function__", as_method<torch_function>(), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot mode_slots[] = {
     {Py_tp_methods, mode_methods},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy_mode)},
+    {Py_tp_dealloc, as_slot<destroy_mode>()},
     {0, nullptr},
 };
 PyType_Spec mode_spec = {"alternator._capture.Mode", sizeof(Mode), 0, Py_TPFLAGS_DEFAULT, mode_slots};
@@ -152,6 +153,7 @@ bool Session::run() {
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
+  announce_roll_back();
   recorder_.journal().roll_back();
   start_.restore_generators();
   {

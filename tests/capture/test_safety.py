@@ -1,5 +1,7 @@
 """A trace leaves nothing behind: given up anywhere, repeated, in threads."""
 
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -189,6 +191,35 @@ def test_decorator_and_bad_arguments():
         alternator.compile(3)
     with pytest.raises(RuntimeError, match="mode or options"):
         alternator.compile(program.__wrapped__, mode="default", options={})
+
+
+STARVED = """
+import functools, _testcapi, torch, alternator
+from alternator.testing import Fault
+
+class Box:
+    pass
+
+def program(x, box):
+    del box.a
+    box.f = 6
+    return x + 1
+
+box = Box()
+for name in "abcde":
+    setattr(box, name, 1)
+vars(box)  # a dict that is full
+compiled = alternator.compile(program, backend="eager")
+with Fault(rolling_back=functools.partial(_testcapi.set_nomemory, 0)):
+    compiled(torch.ones(2), box)
+"""
+
+
+def test_a_roll_back_that_fails_ends_the_process():
+    """There is nothing to go on with: an object of the program is not as it was."""
+    run = subprocess.run([sys.executable, "-P", "-c", STARVED], capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGABRT
+    assert re.search("alternator: cannot put back .* of an object of type Box after a trace", run.stderr)
 
 
 DAEMONS = {
