@@ -114,14 +114,27 @@ PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, 
   return inspect_call(self, arguments, count, kwnames, true);
 }
 
-// counts(): for each region how its guards are checked.
+// Bytes that are copied before the graph runs; -1: that depends on the call.
+Py_ssize_t count_copied(const tensor::Undoing& undoing) {
+  Py_ssize_t total = 0;
+  for (const tensor::Range& range : undoing.ranges) {
+    if (range.end == tensor::Range::kToTheEnd) {
+      return -1;
+    }
+    total += range.end - range.begin;
+  }
+  return total;
+}
+
+// counts(): for each region how its guards are checked, and what is kept in case its graph fails.
 PyObject* counts(PyObject* self, PyObject*) {
   Ref<> list = steal(PyList_New(0));
   for (const std::shared_ptr<region::Region>& region : cast(self)->captured->regions()) {
     guard::Checker::Counts counts = region->checker.counts();
-    Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(), "lists",
-                                    counts.lists, "words", counts.words, "walked", counts.walked, "hits", counts.hits,
-                                    "walks", counts.walks));
+    Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(),
+                                    "lists", counts.lists, "words", counts.words, "walked", counts.walked, "hits",
+                                    counts.hits, "walks", counts.walks, "copied", count_copied(region->undoing),
+                                    "looked_at", region->undoing.checks.size()));
     if (!row || PyList_Append(list.get(), row.get()) < 0) {
       return nullptr;
     }
@@ -151,7 +164,8 @@ PyMethodDef object_methods[] = {
      "Check the guards for such a call, without making it: for each region the number of a guard that fails, or None."},
     {"inspect", as_method<inspect>(), METH_FASTCALL | METH_KEYWORDS,
      "The same: for each region (number or None, its guards as rows)."},
-    {"counts", as_method<counts>(), METH_NOARGS, "How the guards of each region are checked."},
+    {"counts", as_method<counts>(), METH_NOARGS,
+     "How the guards of each region are checked, and what is kept in case its graph fails."},
     {"last_miss", as_method<last_miss>(), METH_NOARGS, "Why no region fitted, the last time that none did."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -127,7 +127,6 @@ bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
   const uint64_t foreign = tensor::count_foreign();
   const uint64_t draws = tensor::count_draws();
-  const uint64_t torn = tensor::count_torn_writes();
   ModeSwitch modes(&recorder_);
   tracer_ = modes.is_ready() ? steal(PyObject_CallNoArgs(begin_.get())) : nullptr;
   if (!tracer_ || tracer_.get() == Py_None) {
@@ -146,6 +145,7 @@ bool Session::run() {
   {
     Phased tracing(Phase::Trace);
     interp::Interpreting interpreting(&recorder_);
+    writes_.open();
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
   Phased ending(Phase::Exit);
@@ -162,9 +162,9 @@ bool Session::run() {
   }
   bool popped = modes.turn(false);
   bool ended = end_tracer(exit_.has_value());
+  writes_.close();
   draws_ = tensor::count_draws() != draws;
-  repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only()) &&
-                (written_.empty() || tensor::count_torn_writes() == torn);
+  repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only());
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
@@ -201,7 +201,8 @@ bool Session::end_tracer(bool finished) {
   keep_tensors_apart(ended.get() == Py_None);
   has_operations_ = operations.get() == Py_True;
   // Calls that are put off behind the graph are made once.
-  repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False;
+  repeatable_ = ended && deferring.get() == Py_False;
+  plan_undoing(ended.get() != Py_None);
   return static_cast<bool>(ended);
 }
 
@@ -223,6 +224,24 @@ void Session::keep_tensors_apart(bool may_write_to_all) {
   }
   PyErr_Clear();
   recorder_.graph().read_distinct_tensors(std::move(changed), {});
+}
+
+// `is_told`: version counters say whether an input was written to.
+void Session::plan_undoing(bool is_told) {
+  Ref<> shapes = steal(PyObject_GetAttrString(tracer_.get(), "shapes"));
+  PyErr_Clear();
+  const bool has_symbols = shapes.get() != Py_None;
+  for (bool keeps_order : {false, true}) {
+    tensor::Undoing undoing = writes_.plan(input_tensors_, keeps_order, has_symbols);
+    repeatable_ = repeatable_ && (is_told || undoing.is_complete);
+    (keeps_order ? undoing_in_order_ : undoing_) = std::move(undoing);
+  }
+}
+
+bool Session::keeps_order() const {
+  Ref<> answer = steal(PyObject_GetAttrString(tracer_.get(), "keeps_order"));
+  PyErr_Clear();
+  return answer.get() == Py_True;
 }
 
 void Session::end_by_exception() {

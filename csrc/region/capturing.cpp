@@ -1,4 +1,5 @@
 // Captures: a trace from a state, or several until one will do, and the region that is made of it.
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -281,6 +282,11 @@ Captured::Verdict Captured::compile_graph(Point& point, record::Session& session
   if (computes) {
     region->graph = std::move(answer);
   }
+  region->undoing = session.undoing(session.keeps_order());
+  std::erase_if(region->written, [&](int input) {
+    const std::vector<int>& kept = region->undoing.tensors;
+    return std::find(kept.begin(), kept.end(), input) != kept.end();
+  });
   return session.read_symbols(&region->arguments, &region->conditions) ? Verdict::Finish : Verdict::GiveUp;
 }
 

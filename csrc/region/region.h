@@ -23,6 +23,7 @@
 #include "guard/conditions.h"
 #include "interp/hook.h"
 #include "torch/facts.h"
+#include "torch/write_log.h"
 
 namespace alternator::py {
 class BoundArguments;
@@ -49,8 +50,9 @@ struct Region {
   Ref<> graph;                             // what the backend made; null if there is nothing to compute
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
-  bool repeatable = false;      // the program may run for real when the graph failed ..
-  std::vector<int> written;     // .. and had not yet written to any of these inputs
+  bool repeatable = false;      // the program may run eagerly when the graph failed ..
+  tensor::Undoing undoing;      // .. when this is undone ..
+  std::vector<int> written;     // .. and of these inputs the graph had not yet written to any other
   bool draws = false;           // the graph draws random numbers
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 

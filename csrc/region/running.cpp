@@ -3,6 +3,7 @@
 
 #include "py/bound_arguments.h"
 #include "record/session.h"
+#include "region/attempt.h"
 #include "region/call.h"
 #include "region/call_objects.h"
 #include "region/callees.h"
@@ -31,15 +32,11 @@ interp::StackState state_of_entry(py::ThreadState* ts, py::Frame* frame) {
 ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
   Ref<> outputs;
-  std::optional<tensor::RandomState> random;
-  if (region.draws && region.repeatable) {
-    random.emplace();
-  }
-  std::vector<uint32_t> versions;
-  if (region.repeatable && !region.written.empty()) {
-    versions = objects.versions(region);
-  }
   if (region.graph) {
+    Attempt attempt(region, objects);
+    if (!attempt.begin()) {
+      return nullptr;
+    }
     outputs = objects.pass_inputs(region, region.graph.get());
     if (!outputs) {
       // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
@@ -47,12 +44,8 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
       PyErr_Fetch(&type, &value, &traceback);
       region.state.restore();
       PyErr_Restore(type, value, traceback);
-      if (region.repeatable && PyErr_ExceptionMatches(PyExc_Exception) &&
-          (region.written.empty() || versions == objects.versions(region))) {
+      if (PyErr_ExceptionMatches(PyExc_Exception) && attempt.undo()) {
         PyErr_Clear();
-        if (random) {
-          random->restore();
-        }
       }
       return nullptr;
     }
