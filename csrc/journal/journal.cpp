@@ -123,6 +123,19 @@ bool Journal::is_overwritten(PyObject* owner, PyObject* key) const {
   return found != body_of_.end() && bodies_[found->second].is_overwritten(key);
 }
 
+Py_ssize_t Journal::count_references(PyObject* object) const {
+  Py_ssize_t count = 0;
+  for (const Place& place : places_) {
+    count += (place.owner.get() == object) + (place.key.get() == object) + (place.old.get() == object);
+  }
+  for (const Body& body : bodies_) {
+    std::vector<PyObject*> contents = py::list_contents(body.twin.get(), body.kind);
+    count += (body.owner.get() == object) + std::count(contents.begin(), contents.end(), object);
+  }
+  return count +
+         std::count_if(advances_.begin(), advances_.end(), [&](const Ref<>& one) { return one.get() == object; });
+}
+
 void Journal::note_iterator(PyObject* iterator) { iterators_.try_emplace(iterator, iterator); }
 
 PyObject* Journal::original(PyObject* owner) const {

@@ -78,6 +78,8 @@ class Journal {
   // The object that holds the original contents of a noted container; null if it is not noted.
   PyObject* original(PyObject* owner) const;
 
+  // How many references to an object the journal holds.
+  Py_ssize_t count_references(PyObject* object) const;
   // How much was noted.
   size_t count() const { return places_.size() + bodies_.size() + advances_.size() + late_calls_.size(); }
 

@@ -54,6 +54,8 @@ struct Region {
   tensor::Undoing undoing;      // .. when this is undone ..
   std::vector<int> written;     // .. and of these inputs the graph had not yet written to any other
   bool draws = false;           // the graph draws random numbers
+  int slots = 0;                // of the start
+  std::vector<int> drops;       // slots of the start whose values are gone at its end
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 
   // Whether it may run: torch's state, the guards, and what relates several of the objects that they find. Fills the
