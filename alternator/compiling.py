@@ -209,6 +209,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             return around.wrap(give_nothing)
         if on_graph is not None:
             on_graph(module)
+        nodes = list(module.graph.nodes)
         try:
             chosen = forced_backend or backend
             if shapes is None:
@@ -225,6 +226,8 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             if not tracer.conclude():
                 return False
             _graphs += 1
+            is_module = run is module or run == module.forward
+            tracer.keeps_order = is_module and list(module.graph.nodes) == nodes
             return around.wrap(run)
         found = find_untraceable(module)
         if found.keys() <= untraceable.keys():

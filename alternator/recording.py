@@ -124,6 +124,7 @@ class Tracer:
         self.rules = make_table()
         self.writer = GraphWriter()
         self.known = {}  # id of a tensor -> Known, which keeps it alive
+        self.keeps_order = False  # whoever runs the graph runs its nodes one after the other, as they are
         self.versions = []  # (fake, its version when it came in or None), of tensors with memory from outside
         self.inputs = []  # those of them that are inputs of the graph, in order
         self.outputs = []

@@ -46,15 +46,18 @@ class Fault:
 
     Within the `with` statement, the traces of this thread are counted through. At instruction number `at` (-1: none)
     the trace is given up, as if something there could not be captured; with `error`, the instruction raises it instead.
-    `begins()` is called in front of each trace, and `rolled_back()` when it is over and everything that it did has been
+    `begins()` is called before each trace, `rolling_back()` before its journal is rolled back, and `rolled_back()` when it is over and everything that it did has been
     put back, before anything else runs. Afterwards `instructions` tells how many there were, and `fired` whether the
     fault was met.
     """
 
-    def __init__(self, at: int = -1, *, error: BaseException | None = None, begins=None, rolled_back=None):
+    def __init__(
+        self, at: int = -1, *, error: BaseException | None = None, begins=None, rolling_back=None, rolled_back=None
+    ):
         self.at = at
         self.error = error
         self.begins = begins
+        self.rolling_back = rolling_back
         self.rolled_back = rolled_back
         self.instructions = 0
         self.fired = False
@@ -62,7 +65,7 @@ class Fault:
     def __enter__(self):
         from alternator import _capture
 
-        _capture.set_fault(self.at, self.error, self.begins, self.rolled_back)
+        _capture.set_fault(self.at, self.error, self.begins, self.rolling_back, self.rolled_back)
         return self
 
     def __exit__(self, *error):

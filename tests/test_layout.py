@@ -85,6 +85,32 @@ def find_torch_includes(checkout):
     ]
 
 
+# Pointers that CPython gets: (what hands one over, the words that may stand there). Functions of CPython's own and
+# functions that are `noexcept` themselves need no wrapper; pybind11 has a boundary of its own.
+HANDED_OVER = [
+    (re.compile(r'\{\s*"\w+",\s*([^,{}]+),\s*METH_\w+'), r"as_method<.+>\(\)"),
+    (
+        re.compile(r"\{\s*Py_(?:tp|nb|sq|mp|am|bf)_(?!doc|members|methods|getset)\w+,\s*([^{}]+)\}"),
+        r"as_slot<.+>\(\)|.*\(Py\w+\)",
+    ),
+    (re.compile(r"PyCapsule_New\([^;]*,\s*(\w+(?:<\w+>)?)\)"), r"boundary<.+>|nullptr"),
+    (re.compile(r"Py_AddPendingCall\(\s*([^,]+),"), r"boundary<.+>"),
+    (re.compile(r"vectorcall = ([^;]+);"), r"boundary<.+>"),
+    (re.compile(r"PyMODINIT_FUNC \w+\(\) \{([^}]*)\}"), r"\s*return alternator::boundary<.+>\(\);\s*"),
+]
+
+
+def find_ways_past_the_boundary(checkout):
+    return [
+        f"{path.relative_to(checkout)}: {' '.join(found.split())} is not behind base/boundary.h"
+        for path in list_core_sources(checkout)
+        if path.name != "boundary.h"
+        for pattern, allowed in HANDED_OVER
+        for found in pattern.findall(read_code(path))
+        if not re.fullmatch(allowed, found.strip() if "MODINIT" not in pattern.pattern else found, re.DOTALL)
+    ]
+
+
 def find_long_files(checkout):
     sources = list_core_sources(checkout)
     for folder in ("alternator", "tests", "bench", "examples"):
@@ -126,6 +152,28 @@ RULES = {
         {
             "csrc/guard/list.cpp": '#include <torch/torch.h>\n#include "torch/fake.h"',
             "csrc/torch/fake.h": "#include <ATen/ATen.h>",
+        },
+    ),
+    "method past the boundary": (
+        find_ways_past_the_boundary,
+        {
+            "csrc/api/a.cpp": 'PyMethodDef rows[] = {{"reset", reset, METH_NOARGS, nullptr}};',
+            "csrc/api/b.cpp": 'PyMethodDef rows[] = {{"reset", as_method<reset>(), METH_NOARGS, nullptr}};',
+        },
+    ),
+    "slot past the boundary": (
+        find_ways_past_the_boundary,
+        {
+            "csrc/api/a.cpp": "PyType_Slot slots[] = {{Py_tp_clear, reinterpret_cast<void*>(clear)}};",
+            "csrc/api/b.cpp": "PyType_Slot slots[] = {{Py_tp_clear, as_slot<clear>()}, {Py_tp_doc, doc},"
+            " {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}};",
+        },
+    ),
+    "pointer past the boundary": (
+        find_ways_past_the_boundary,
+        {
+            "csrc/api/a.cpp": "self->vectorcall = call;",
+            "csrc/api/b.cpp": "self->vectorcall = boundary<call>;",
         },
     ),
     "long file": (find_long_files, {"tests/test_a.py": "pass\n" * 851, "csrc/base/a.def": "X\n" * 850}),

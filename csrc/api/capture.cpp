@@ -1,4 +1,5 @@
 // The extension module alternator._capture: captured functions, and what the Python tracer asks of a trace.
+#include "base/boundary.h"
 #include "base/ref.h"
 
 #include <structmember.h>
@@ -57,7 +58,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (self != nullptr) {
     cast(self)->function = Py_NewRef(function);
-    cast(self)->vectorcall = call;
+    cast(self)->vectorcall = boundary<call>;
     region::Frontend frontend{share(begin), share(finish), share(report), share(admit)};
     cast(self)->captured = new region::Captured(std::move(frontend), fullgraph);
   }
@@ -124,18 +125,27 @@ PyObject* inspect(PyObject* self, PyObject* const* arguments, Py_ssize_t count, 
   return inspect_call(self, arguments, count, kwnames, true);
 }
 
-PyCFunction with_keywords(PyObject* (*method)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
+// Bytes that are copied before the graph runs; -1: that depends on the call.
+Py_ssize_t count_copied(const tensor::Undoing& undoing) {
+  Py_ssize_t total = 0;
+  for (const tensor::Range& range : undoing.ranges) {
+    if (range.end == tensor::Range::kToTheEnd) {
+      return -1;
+    }
+    total += range.end - range.begin;
+  }
+  return total;
 }
 
-// counts(): for each region how its guards are checked.
+// counts(): for each region how its guards are checked, and what is kept in case its graph fails.
 PyObject* counts(PyObject* self, PyObject*) {
   Ref<> list = steal(PyList_New(0));
   for (const std::shared_ptr<region::Region>& region : cast(self)->captured->regions()) {
     guard::Checker::Counts counts = region->checker.counts();
-    Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(), "lists",
-                                    counts.lists, "words", counts.words, "walked", counts.walked, "hits", counts.hits,
-                                    "walks", counts.walks));
+    Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(),
+                                    "lists", counts.lists, "words", counts.words, "walked", counts.walked, "hits",
+                                    counts.hits, "walks", counts.walks, "copied", count_copied(region->undoing),
+                                    "looked_at", region->undoing.checks.size()));
     if (!row || PyList_Append(list.get(), row.get()) < 0) {
       return nullptr;
     }
@@ -200,28 +210,28 @@ PyGetSetDef getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef object_methods[] = {
-    {"reset", reset, METH_NOARGS, "Forget what was captured."},
-    {"rebind", rebind, METH_O, "Capture the calls of another function."},
-    {"regions", regions, METH_NOARGS, "The guards of each captured region."},
-    {"check", with_keywords(check), METH_FASTCALL | METH_KEYWORDS,
+    {"reset", as_method<reset>(), METH_NOARGS, "Forget what was captured."},
+    {"rebind", as_method<rebind>(), METH_O, "Capture the calls of another function."},
+    {"regions", as_method<regions>(), METH_NOARGS, "The guards of each captured region."},
+    {"check", as_method<check>(), METH_FASTCALL | METH_KEYWORDS,
      "Check the guards for such a call, without making it: for each region the number of a guard that fails, or None."},
-    {"inspect", with_keywords(inspect), METH_FASTCALL | METH_KEYWORDS,
+    {"inspect", as_method<inspect>(), METH_FASTCALL | METH_KEYWORDS,
      "The same: for each region (number or None, its guards as rows)."},
-    {"counts", counts, METH_NOARGS, "How the guards of each region are checked."},
-    {"last_miss", last_miss, METH_NOARGS, "Why no region fitted, the last time that none did."},
-    {"count_parts", count_parts, METH_O, "For tests: how many guards, steps, effects or positions each region has."},
-    {"spoil", spoil, METH_VARARGS, "For tests: let a guard fail once, or a part of an exit raise an exception."},
-    {"mend", mend, METH_NOARGS, "For tests: put the part of an exit back that was spoiled."},
+    {"counts", as_method<counts>(), METH_NOARGS, "How the guards of each region are checked, and what is kept in case its graph fails."},
+    {"last_miss", as_method<last_miss>(), METH_NOARGS, "Why no region fitted, the last time that none did."},
+    {"count_parts", as_method<count_parts>(), METH_O, "For tests: how many guards, steps, effects or positions each region has."},
+    {"spoil", as_method<spoil>(), METH_VARARGS, "For tests: let a guard fail once, or a part of an exit raise an exception."},
+    {"mend", as_method<mend>(), METH_NOARGS, "For tests: put the part of an exit back that was spoiled."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A function whose calls are captured as graphs.")},
-    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_new, as_slot<make>()},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<release>)},
-    {Py_tp_descr_get, reinterpret_cast<void*>(py::bind_as_function)},
+    {Py_tp_traverse, as_slot<traverse>()},
+    {Py_tp_clear, as_slot<clear>()},
+    {Py_tp_dealloc, as_slot<py::destroy_object<release>>()},
+    {Py_tp_descr_get, as_slot<py::bind_as_function>()},
     {Py_tp_members, members},
     {Py_tp_getset, getters},
     {Py_tp_methods, object_methods},
@@ -500,11 +510,12 @@ PyObject* note_draw(PyObject*, PyObject*) {
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(record::Session::current() != nullptr); }
 
-// set_fault(at, error or None, begins or None, rolled_back or None): record/fault.h; for the traces of this thread from now on.
+// set_fault(at, then or None: error, begins, rolling_back, rolled_back): record/fault.h; for the traces of this thread from
+// now on.
 PyObject* set_fault(PyObject*, PyObject* args) {
   long long at;
-  PyObject *error, *begins, *rolled_back;
-  if (!PyArg_ParseTuple(args, "LOOO:set_fault", &at, &error, &begins, &rolled_back)) {
+  PyObject *error, *begins, *rolling_back, *rolled_back;
+  if (!PyArg_ParseTuple(args, "LOOOO:set_fault", &at, &error, &begins, &rolling_back, &rolled_back)) {
     return nullptr;
   }
   if (record::current_fault != nullptr) {
@@ -512,7 +523,7 @@ PyObject* set_fault(PyObject*, PyObject* args) {
     return nullptr;
   }
   auto given = [](PyObject* object) { return object == Py_None ? Ref<>() : share(object); };
-  record::current_fault = new record::Fault{at, given(error), given(begins), given(rolled_back)};
+  record::current_fault = new record::Fault{at, given(error), given(begins), given(rolling_back), given(rolled_back)};
   Py_RETURN_NONE;
 }
 
@@ -580,68 +591,69 @@ PyObject* set_up(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"set_up", set_up, METH_VARARGS, nullptr},
-    {"look_into", look_into, METH_O, nullptr},
-    {"cache_parts", cache_parts, METH_O, nullptr},
-    {"find_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(find_cached)), METH_FASTCALL, nullptr},
-    {"keep_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(keep_cached)), METH_FASTCALL, nullptr},
-    {"cached_result", cached_result, METH_O, nullptr},
-    {"watch", watch, METH_VARARGS, nullptr},
-    {"moving_sizes", moving_sizes, METH_O, nullptr},
-    {"is_static", is_static, METH_NOARGS, nullptr},
-    {"node_of", node_of, METH_O, nullptr},
-    {"follow", follow, METH_VARARGS, nullptr},
-    {"symbol_of", symbol_of, METH_O, nullptr},
-    {"add_input", add_input, METH_O, nullptr},
-    {"name_of", name_of, METH_O, nullptr},
-    {"describe_call", describe_call, METH_O, nullptr},
-    {"take_names", take_names, METH_NOARGS, nullptr},
-    {"list_sites", list_sites, METH_NOARGS, nullptr},
-    {"map_tensors", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(map_tensors)), METH_FASTCALL, nullptr},
-    {"current_place", current_place, METH_NOARGS, nullptr},
-    {"abort", abort_trace, METH_VARARGS, nullptr},
-    {"run_backend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backend)), METH_FASTCALL, nullptr},
-    {"take_profile", take_profile, METH_NOARGS, nullptr},
-    {"count_regions_without_graph", count_regions_without_graph, METH_NOARGS, nullptr},
-    {"add_contract", add_contract, METH_VARARGS, nullptr},
-    {"set_substitute", set_substitute, METH_VARARGS, nullptr},
-    {"read_setting", read_setting, METH_VARARGS, nullptr},
-    {"substitute_of", substitute_of, METH_O, nullptr},
-    {"set_disabling_code", set_disabling_code, METH_O, nullptr},
-    {"set_stance", set_stance, METH_VARARGS, nullptr},
-    {"set_interest", set_interest, METH_VARARGS, nullptr},
-    {"has_contract", has_contract, METH_O, nullptr},
-    {"set_fault", set_fault, METH_VARARGS, nullptr},
-    {"take_fault", take_fault, METH_NOARGS, nullptr},
-    {"count_memory", count_memory, METH_O, nullptr},
-    {"release_memory", release_memory, METH_NOARGS, nullptr},
-    {"is_tracing", is_tracing, METH_NOARGS, nullptr},
-    {"count_writes", count_writes, METH_NOARGS, nullptr},
-    {"count_draws", count_draws, METH_NOARGS, nullptr},
-    {"call_behind", call_behind, METH_VARARGS, nullptr},
-    {"count_foreign", count_foreign, METH_NOARGS, nullptr},
-    {"note_draw", note_draw, METH_NOARGS, nullptr},
+    {"set_up", as_method<set_up>(), METH_VARARGS, nullptr},
+    {"look_into", as_method<look_into>(), METH_O, nullptr},
+    {"cache_parts", as_method<cache_parts>(), METH_O, nullptr},
+    {"find_cached", as_method<find_cached>(), METH_FASTCALL, nullptr},
+    {"keep_cached", as_method<keep_cached>(), METH_FASTCALL, nullptr},
+    {"cached_result", as_method<cached_result>(), METH_O, nullptr},
+    {"watch", as_method<watch>(), METH_VARARGS, nullptr},
+    {"moving_sizes", as_method<moving_sizes>(), METH_O, nullptr},
+    {"is_static", as_method<is_static>(), METH_NOARGS, nullptr},
+    {"node_of", as_method<node_of>(), METH_O, nullptr},
+    {"follow", as_method<follow>(), METH_VARARGS, nullptr},
+    {"symbol_of", as_method<symbol_of>(), METH_O, nullptr},
+    {"add_input", as_method<add_input>(), METH_O, nullptr},
+    {"name_of", as_method<name_of>(), METH_O, nullptr},
+    {"describe_call", as_method<describe_call>(), METH_O, nullptr},
+    {"take_names", as_method<take_names>(), METH_NOARGS, nullptr},
+    {"list_sites", as_method<list_sites>(), METH_NOARGS, nullptr},
+    {"map_tensors", as_method<map_tensors>(), METH_FASTCALL, nullptr},
+    {"current_place", as_method<current_place>(), METH_NOARGS, nullptr},
+    {"abort", as_method<abort_trace>(), METH_VARARGS, nullptr},
+    {"run_backend", as_method<run_backend>(), METH_FASTCALL, nullptr},
+    {"take_profile", as_method<take_profile>(), METH_NOARGS, nullptr},
+    {"count_regions_without_graph", as_method<count_regions_without_graph>(), METH_NOARGS, nullptr},
+    {"add_contract", as_method<add_contract>(), METH_VARARGS, nullptr},
+    {"set_substitute", as_method<set_substitute>(), METH_VARARGS, nullptr},
+    {"read_setting", as_method<read_setting>(), METH_VARARGS, nullptr},
+    {"substitute_of", as_method<substitute_of>(), METH_O, nullptr},
+    {"set_disabling_code", as_method<set_disabling_code>(), METH_O, nullptr},
+    {"set_stance", as_method<set_stance>(), METH_VARARGS, nullptr},
+    {"set_interest", as_method<set_interest>(), METH_VARARGS, nullptr},
+    {"has_contract", as_method<has_contract>(), METH_O, nullptr},
+    {"set_fault", as_method<set_fault>(), METH_VARARGS, nullptr},
+    {"take_fault", as_method<take_fault>(), METH_NOARGS, nullptr},
+    {"count_memory", as_method<count_memory>(), METH_O, nullptr},
+    {"release_memory", as_method<release_memory>(), METH_NOARGS, nullptr},
+    {"is_tracing", as_method<is_tracing>(), METH_NOARGS, nullptr},
+    {"count_writes", as_method<count_writes>(), METH_NOARGS, nullptr},
+    {"count_draws", as_method<count_draws>(), METH_NOARGS, nullptr},
+    {"call_behind", as_method<call_behind>(), METH_VARARGS, nullptr},
+    {"count_foreign", as_method<count_foreign>(), METH_NOARGS, nullptr},
+    {"note_draw", as_method<note_draw>(), METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "alternator._capture", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
 };
 
-}  // namespace
-}  // namespace alternator::api
-
-PyMODINIT_FUNC PyInit__capture() {
-  using namespace alternator;
+PyObject* initialise() {
   // alternator._C prepares the loop.
   Ref<> core = steal(PyImport_ImportModule("alternator._C"));
-  Ref<> module = core ? steal(PyModule_Create(&api::definition)) : nullptr;
-  Ref<> type = module ? steal(PyType_FromSpec(&api::spec)) : nullptr;
+  Ref<> module = core ? steal(PyModule_Create(&definition)) : nullptr;
+  Ref<> type = module ? steal(PyType_FromSpec(&spec)) : nullptr;
   Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
   if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
       PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get()) ||
-      !record::add_node_maker(module.get()) || !api::add_forwarder(module.get())) {
+      !record::add_node_maker(module.get()) || !add_forwarder(module.get())) {
     return nullptr;
   }
   record::set_wrapper_type(reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get())));
   return module.release();
 }
+
+}  // namespace
+}  // namespace alternator::api
+
+PyMODINIT_FUNC PyInit__capture() { return alternator::boundary<alternator::api::initialise>(); }

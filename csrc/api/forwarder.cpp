@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/boundary.h"
 #include "py/heap_object.h"
 
 namespace alternator::api {
@@ -54,7 +55,7 @@ ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_
 PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (self != nullptr) {
-    cast(self)->vectorcall = call;
+    cast(self)->vectorcall = boundary<call>;
   }
   return self;
 }
@@ -83,11 +84,11 @@ PyMemberDef members[] = {
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(
                     "An object that passes its calls on to its _captured_call, which captures those of its _callee.")},
-    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_new, as_slot<make>()},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
+    {Py_tp_traverse, as_slot<traverse>()},
+    {Py_tp_clear, as_slot<clear>()},
+    {Py_tp_dealloc, as_slot<py::destroy_object<clear>>()},
     {Py_tp_members, members},
     {0, nullptr},
 };
@@ -105,7 +106,7 @@ PyObject* forward_calls(PyObject*, PyObject* type) {
   cls->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   return Py_NewRef(type);
 }
-PyMethodDef method = {"forward_calls", forward_calls, METH_O, nullptr};
+PyMethodDef method = {"forward_calls", as_method<forward_calls>(), METH_O, nullptr};
 
 }  // namespace
 

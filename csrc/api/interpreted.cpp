@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include "base/boundary.h"
 #include "interp/hook.h"
 #include "py/heap_object.h"
 
@@ -35,7 +36,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   auto* self = reinterpret_cast<Interpreted*>(type->tp_alloc(type, 0));
   if (self != nullptr) {
     self->function = Py_NewRef(function);
-    self->vectorcall = call;
+    self->vectorcall = boundary<call>;
   }
   return reinterpret_cast<PyObject*>(self);
 }
@@ -74,13 +75,13 @@ PyGetSetDef getters[] = {
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A callable whose frames, and all frames below, run in Alternator's loop.")},
-    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_new, as_slot<make>()},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
-    {Py_tp_descr_get, reinterpret_cast<void*>(py::bind_as_function)},
-    {Py_tp_repr, reinterpret_cast<void*>(show)},
+    {Py_tp_traverse, as_slot<traverse>()},
+    {Py_tp_clear, as_slot<clear>()},
+    {Py_tp_dealloc, as_slot<py::destroy_object<clear>>()},
+    {Py_tp_descr_get, as_slot<py::bind_as_function>()},
+    {Py_tp_repr, as_slot<show>()},
     {Py_tp_members, members},
     {Py_tp_getset, getters},
     {0, nullptr},

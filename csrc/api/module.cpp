@@ -2,7 +2,11 @@
 #include "api/interpreted.h"
 
 #include <cstdio>
+#include <new>
+#include <stdexcept>
+#include <string_view>
 
+#include "base/boundary.h"
 #include "base/ref.h"
 #include "interp/cache.h"
 #include "interp/call.h"
@@ -236,22 +240,35 @@ PyObject* describe_generator(PyObject*, PyObject* args) {
 
 PyObject* own_attributes(PyObject*, PyObject* object) { return py::own_attributes(object).release(); }
 
+// throw_exception("memory" or a text): for tests of the boundary.
+PyObject* throw_exception(PyObject*, PyObject* what) {
+  const char* text = PyUnicode_AsUTF8(what);
+  if (text == nullptr) {
+    return nullptr;
+  }
+  if (std::string_view(text) == "memory") {
+    throw std::bad_alloc();
+  }
+  throw std::runtime_error(text);
+}
+
 PyMethodDef methods[] = {
-    {"run_main", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_main)), METH_FASTCALL, nullptr},
-    {"set_idle_hook", set_idle_hook, METH_O, nullptr},
-    {"is_interpreting", is_interpreting, METH_NOARGS, nullptr},
-    {"statistics", statistics, METH_NOARGS, nullptr},
-    {"replay", replay, METH_VARARGS, nullptr},
-    {"opcodes", opcodes, METH_NOARGS, nullptr},
-    {"canonical", canonical, METH_O, nullptr},
-    {"count_touched", count_touched, METH_VARARGS, nullptr},
-    {"stack_effect", stack_effect, METH_VARARGS, nullptr},
-    {"stack_depths", stack_depths, METH_O, nullptr},
-    {"own_attributes", own_attributes, METH_O, nullptr},
-    {"set_watch", set_watch, METH_VARARGS, nullptr},
-    {"run_watched", run_watched, METH_VARARGS, nullptr},
-    {"describe_frames", describe_frames, METH_O, nullptr},
-    {"describe_generator", describe_generator, METH_VARARGS, nullptr},
+    {"run_main", as_method<run_main>(), METH_FASTCALL, nullptr},
+    {"set_idle_hook", as_method<set_idle_hook>(), METH_O, nullptr},
+    {"is_interpreting", as_method<is_interpreting>(), METH_NOARGS, nullptr},
+    {"statistics", as_method<statistics>(), METH_NOARGS, nullptr},
+    {"replay", as_method<replay>(), METH_VARARGS, nullptr},
+    {"opcodes", as_method<opcodes>(), METH_NOARGS, nullptr},
+    {"canonical", as_method<canonical>(), METH_O, nullptr},
+    {"count_touched", as_method<count_touched>(), METH_VARARGS, nullptr},
+    {"stack_effect", as_method<stack_effect>(), METH_VARARGS, nullptr},
+    {"stack_depths", as_method<stack_depths>(), METH_O, nullptr},
+    {"own_attributes", as_method<own_attributes>(), METH_O, nullptr},
+    {"set_watch", as_method<set_watch>(), METH_VARARGS, nullptr},
+    {"run_watched", as_method<run_watched>(), METH_VARARGS, nullptr},
+    {"describe_frames", as_method<describe_frames>(), METH_O, nullptr},
+    {"describe_generator", as_method<describe_generator>(), METH_VARARGS, nullptr},
+    {"throw_exception", as_method<throw_exception>(), METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -259,16 +276,17 @@ PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "alternator._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
 };
 
-}  // namespace
-}  // namespace alternator::api
-
-PyMODINIT_FUNC PyInit__C() {
-  using namespace alternator;
+PyObject* initialise() {
   py::fill_opcode_tables();
-  Ref<> module = steal(PyModule_Create(&api::definition));
+  Ref<> module = steal(PyModule_Create(&definition));
   if (!module || !interp::prepare_names() || !py::prepare_borrowed() || !interp::prepare_calls() ||
-      !interp::prepare_caches() || !interp::prepare_snapshots() || !api::add_interpreted_type(module.get())) {
+      !interp::prepare_caches() || !interp::prepare_snapshots() || !add_interpreted_type(module.get())) {
     return nullptr;
   }
   return module.release();
 }
+
+}  // namespace
+}  // namespace alternator::api
+
+PyMODINIT_FUNC PyInit__C() { return alternator::boundary<alternator::api::initialise>(); }

@@ -30,6 +30,8 @@ std::string Abort::describe() const {
   return std::string(abort_name(reason)) + (detail.empty() ? "" : ": " + detail) + " (at " + where + ")";
 }
 
+void die(const std::string& message) { Py_FatalError(("alternator: " + message).c_str()); }
+
 void report_broken_invariant(const char* expression, const char* file, int line, const char* message) {
   std::fprintf(stderr, "alternator: broken invariant at %s:%d: %s (%s)\n", file, line, message, expression);
 #if defined(ALTERNATOR_CHECKS)

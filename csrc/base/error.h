@@ -4,6 +4,8 @@
 //   2. "Not possible here"     an Abort: a row of abort.def and where it happened. Not an exception of the program.
 //   3. A bug of our own        ALTERNATOR_CHECK: says what was expected. In a checked build it aborts the process with
 //                              a message; in a release build ALTERNATOR_ENSURE tells its caller, who falls back.
+//                              Where there is nothing to fall back to (the program's objects cannot be put back as they
+//                              were), die() ends the process.
 #pragma once
 
 #include <memory>
@@ -38,6 +40,9 @@ struct Abort {
   // One line: what and where.
   std::string describe() const;
 };
+
+// Ends the process with a message, in every build: nothing that could be done instead would be right.
+[[noreturn]] void die(const std::string& message);
 
 // Reports a broken invariant. Aborts the process in a checked build.
 void report_broken_invariant(const char* expression, const char* file, int line, const char* message);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/boundary.h"
+
 namespace alternator::guard {
 namespace {
 
@@ -22,14 +24,14 @@ PyObject* lower_flag(PyObject* self, PyObject*) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef callback_method = {"alternator_watch", lower_flag, METH_O, nullptr};
+PyMethodDef callback_method = {"alternator_watch", as_method<lower_flag>(), METH_O, nullptr};
 
 void free_alarm(PyObject* capsule) { delete alarm_of(capsule); }
 
 // The callback shares the flag: it may run after the watch is gone, and the watch may be looked at while it runs.
 Ref<> make_callback(const std::shared_ptr<bool>& flag, void (*on_death)()) {
   auto* alarm = new Alarm{flag, on_death};
-  Ref<> capsule = steal(PyCapsule_New(alarm, kCapsule, free_alarm));
+  Ref<> capsule = steal(PyCapsule_New(alarm, kCapsule, boundary<free_alarm>));
   if (!capsule) {
     delete alarm;
     return nullptr;

@@ -1,10 +1,8 @@
 #include "interp/hook.h"
 
-#include <unistd.h>
-
-#include <exception>
 #include <utility>
 
+#include "base/boundary.h"
 #include "interp/evaluate.h"
 #include "interp/snapshot.h"
 #include "py/borrow.h"
@@ -51,6 +49,14 @@ PyObject* run(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   return evaluate(ts, frame, throwflag, restoring);
 }
 
+PyObject* enter(py::ThreadState* ts, py::Frame* frame, int throwflag, bool taken) noexcept {
+  try {
+    return taken ? std::exchange(thread_mode.taker, nullptr)->take(ts, frame) : run(ts, frame, throwflag);
+  } catch (...) {
+    die_of_exception("left the evaluation loop");
+  }
+}
+
 }  // namespace
 
 PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) {
@@ -59,16 +65,7 @@ PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   if (!taken && mode.interpreting == 0 && !whole_process) {
     return previous_hook(ts, frame, throwflag);
   }
-  try {
-    return taken ? std::exchange(mode.taker, nullptr)->take(ts, frame) : run(ts, frame, throwflag);
-  } catch (const std::exception&) {
-    std::terminate();  // a bug
-  } catch (...) {
-    // CPython ends a daemon thread together with the process: it is unwound, without the GIL. Whatever is left stays.
-    while (true) {
-      pause();
-    }
-  }
+  return enter(ts, frame, throwflag, taken);
 }
 
 void acquire_hook() {

@@ -11,6 +11,7 @@ namespace alternator::interp {
 
 struct StackState;
 
+// Not `noexcept` itself: for frames that are not ours it only calls on, and CPython's way of ending a daemon thread passes.
 PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag);
 
 // Nobody put another hook on top of ours, so frames that the loop enters itself are not missed by anybody.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/boundary.h"
 #include "base/error.h"
 #include "py/members.h"
 
@@ -28,6 +29,13 @@ PyObject* look(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset
   return nullptr;
 }
 
+std::string describe(const Place& place) {
+  const char* name = place.key && PyUnicode_Check(place.key.get()) ? PyUnicode_AsUTF8(place.key.get()) : nullptr;
+  PyErr_Clear();
+  return (name ? "`" + std::string(name) + "`" : std::string("a value")) + " of an object of type " +
+         Py_TYPE(place.owner.get())->tp_name;
+}
+
 }  // namespace
 
 const Place* Journal::find(PyObject* owner, PyObject* key) const {
@@ -47,6 +55,9 @@ bool Journal::note(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t of
   bool known = true;
   PyObject* old = look(kind, owner, key, offset, &known);
   if (known) {
+    if (dropped_.capacity() <= places_.size()) {
+      dropped_.reserve(2 * places_.size() + 8);
+    }
     by_owner_.emplace(owner, places_.size());
     places_.push_back({kind, share(owner), share(key), share(old), offset, was_read});
   }
@@ -86,9 +97,12 @@ bool Journal::note_body(PyObject* owner) {
   if (!twin) {
     return false;
   }
-  py::exchange_bodies(owner, twin.get(), kind);
   body_of_.emplace(owner, bodies_.size());
-  bodies_.push_back({kind, share(owner), std::move(twin), {}});
+  Body& body = bodies_.emplace_back(Body{kind, share(owner), std::move(twin), {}});
+#if defined(ALTERNATOR_CHECKS)
+  body.contents = py::list_contents(owner, kind);
+#endif
+  py::exchange_bodies(owner, body.twin.get(), kind);
   return true;
 }
 
@@ -107,6 +121,19 @@ void Journal::note_overwritten(PyObject* owner, PyObject* key) {
 bool Journal::is_overwritten(PyObject* owner, PyObject* key) const {
   auto found = body_of_.find(owner);
   return found != body_of_.end() && bodies_[found->second].is_overwritten(key);
+}
+
+Py_ssize_t Journal::count_references(PyObject* object) const {
+  Py_ssize_t count = 0;
+  for (const Place& place : places_) {
+    count += (place.owner.get() == object) + (place.key.get() == object) + (place.old.get() == object);
+  }
+  for (const Body& body : bodies_) {
+    std::vector<PyObject*> contents = py::list_contents(body.twin.get(), body.kind);
+    count += (body.owner.get() == object) + std::count(contents.begin(), contents.end(), object);
+  }
+  return count +
+         std::count_if(advances_.begin(), advances_.end(), [&](const Ref<>& one) { return one.get() == object; });
 }
 
 void Journal::note_iterator(PyObject* iterator) { iterators_.try_emplace(iterator, iterator); }
@@ -135,43 +162,69 @@ const CacheCalls* Journal::calls_of(PyObject* cache) {
   return &cache_calls_.back();
 }
 
-void Journal::roll_back() {
+void Journal::roll_back() noexcept {
   body_of_.clear();
   by_owner_.clear();
-  // First everything is put back, then what the trace left is dropped: its finalisers must find the world as it was.
+  try {
+    put_back();
+  } catch (...) {
+    die_of_exception("kept the journal from being rolled back");
+  }
+  check_put_back();
+  // Now that everything is as it was, what the trace left is dropped: its finalisers must find the world as it was.
+  std::vector<Ref<>> dropped = std::move(dropped_);
+  std::vector<Place> places = std::move(places_);
+  std::vector<Body> bodies = std::move(bodies_);
+  std::vector<CacheCalls> cache_calls = std::move(cache_calls_);
+  std::vector<LateCall> late_calls = std::move(late_calls_);
+  for (auto* list : {&dropped_, &advances_}) {
+    list->clear();
+  }
+  cache_calls_.clear();
+  late_calls_.clear();
+  orders_.clear();
+  iterators_.clear();
+  places_.clear();
+  bodies_.clear();
+}
+
+void Journal::put_back() {
   for (auto& [iterator, state] : iterators_) {
     state.restore();
   }
   for (auto body = bodies_.rbegin(); body != bodies_.rend(); ++body) {
     py::exchange_bodies(body->owner.get(), body->twin.get(), body->kind);
   }
-  std::vector<Ref<>> dropped;
   for (auto place = places_.rbegin(); place != places_.rend(); ++place) {
     PyObject* now = current(*place);
     if (now == place->old.get()) {
       continue;
     }
-    dropped.push_back(share(now));
-    bool written = write_place(place->kind, place->owner.get(), place->key.get(), place->offset, place->old.get());
-    ALTERNATOR_ENSURE(written, "a journaled place can be written back");
+    dropped_.push_back(share(now));
+    if (!write_place(place->kind, place->owner.get(), place->key.get(), place->offset, place->old.get())) {
+      die("cannot put back " + describe(*place) + " after a trace");
+    }
     PyErr_Clear();
   }
   for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
-    bool reordered = py::reorder_attributes(order->first.get(), order->second.get());
-    ALTERNATOR_ENSURE(reordered, "attributes can be put into their order");
+    if (!py::reorder_attributes(order->first.get(), order->second.get())) {
+      die(std::string("cannot put back the order of the attributes of an object of type ") +
+          Py_TYPE(order->first.get())->tp_name + " after a trace");
+    }
     PyErr_Clear();
   }
-  std::vector<Place> places = std::move(places_);
-  std::vector<Body> bodies = std::move(bodies_);
-  std::vector<CacheCalls> cache_calls = std::move(cache_calls_);
-  cache_calls_.clear();
-  std::vector<LateCall> late_calls = std::move(late_calls_);
-  late_calls_.clear();
-  orders_.clear();
-  iterators_.clear();
-  advances_.clear();
-  places_.clear();
-  bodies_.clear();
+}
+
+// I1: what the journal has is as it was.
+void Journal::check_put_back() const {
+#if defined(ALTERNATOR_CHECKS)
+  for (const Place& place : places_) {
+    ALTERNATOR_CHECK(current(place) == place.old.get(), "I1: a place is as it was");
+  }
+  for (const Body& body : bodies_) {
+    ALTERNATOR_CHECK(py::list_contents(body.owner.get(), body.kind) == body.contents, "I1: a container is as it was");
+  }
+#endif
 }
 
 bool write_place(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset, PyObject* value) {

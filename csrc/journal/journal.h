@@ -33,6 +33,9 @@ struct Body {
   Ref<> owner;
   Ref<> twin;                      // holds the original contents
   std::vector<Ref<>> overwritten;  // keys of a dict whose values were replaced unread, whatever they were
+#if defined(ALTERNATOR_CHECKS)
+  std::vector<PyObject*> contents{};  // of the original; only to be compared
+#endif
 
   bool is_overwritten(PyObject* key) const;
 };
@@ -75,6 +78,8 @@ class Journal {
   // The object that holds the original contents of a noted container; null if it is not noted.
   PyObject* original(PyObject* owner) const;
 
+  // How many references to an object the journal holds.
+  Py_ssize_t count_references(PyObject* object) const;
   // How much was noted.
   size_t count() const { return places_.size() + bodies_.size() + advances_.size() + late_calls_.size(); }
 
@@ -92,10 +97,13 @@ class Journal {
   void note_late_call(LateCall call) { late_calls_.push_back(std::move(call)); }
   const std::vector<LateCall>& late_calls() const { return late_calls_; }
 
-  void roll_back();
+  // Puts everything back. There is no way on if that fails: the process ends with a message that says what it was.
+  void roll_back() noexcept;
 
  private:
   const Place* find(PyObject* owner, PyObject* key) const;
+  void put_back();
+  void check_put_back() const;
 
   std::vector<Place> places_;
   std::vector<Body> bodies_;
@@ -105,6 +113,7 @@ class Journal {
   std::vector<Ref<>> advances_;
   std::vector<CacheCalls> cache_calls_;
   std::vector<LateCall> late_calls_;
+  std::vector<Ref<>> dropped_;                   // room for what roll_back() takes out of the places
   std::vector<std::pair<Ref<>, Ref<>>> orders_;  // instances that lost an attribute: the names as they were
 };
 

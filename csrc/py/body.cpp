@@ -273,6 +273,22 @@ void exchange_bodies(PyObject* a, PyObject* b, BodyKind kind) {
   }
 }
 
+std::vector<PyObject*> list_contents(PyObject* object, BodyKind kind) {
+  std::vector<PyObject*> found;
+  traverseproc traverse = kind == BodyKind::List    ? PyList_Type.tp_traverse
+                          : kind == BodyKind::Set   ? PySet_Type.tp_traverse
+                          : kind == BodyKind::Deque ? deque_type()->tp_traverse
+                                                    : PyDict_Type.tp_traverse;
+  traverse(
+      object,
+      [](PyObject* item, void* into) noexcept {
+        static_cast<std::vector<PyObject*>*>(into)->push_back(item);
+        return 0;
+      },
+      &found);
+  return found;
+}
+
 bool reorder_attributes(PyObject* object, PyObject* names) {
   Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
   Ref<> now = dict ? steal(PyDict_Keys(dict.get())) : nullptr;

@@ -21,6 +21,9 @@ PyObject* make_twin(PyObject* object, BodyKind kind);
 // Both of the same kind. Runs no code.
 void exchange_bodies(PyObject* a, PyObject* b, BodyKind kind);
 
+// What a container holds, in the order of its memory; borrowed. Runs no code.
+std::vector<PyObject*> list_contents(PyObject* object, BodyKind kind);
+
 // How the items of a set lie in its table: that decides in which order they come, what pop() takes, and where the next ones
 // will lie. As bytes, without the items. New reference; null with an exception set.
 PyObject* set_layout(PyObject* set);

@@ -1,12 +1,13 @@
 #include "py/lru_cache.h"
 
+#include "base/boundary.h"
+
 namespace alternator::py {
 namespace {
 
 PyObject* give_self(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) { return Py_NewRef(self); }
 
-PyMethodDef give_method = {"give", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(give_self)),
-                           METH_FASTCALL | METH_KEYWORDS, nullptr};
+PyMethodDef give_method = {"give", as_method<give_self>(), METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 // A cache with the limit 3 whose function gives 7, called once with 5.
 bool is_as_expected(PyObject* object, PyObject* function) {

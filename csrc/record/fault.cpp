@@ -21,6 +21,8 @@ void let_look(Ref<> Fault::* callback) {
 
 }  // namespace
 
+void announce_roll_back() { let_look(&Fault::rolling_back); }
+
 TraceWatch::TraceWatch() { let_look(&Fault::begins); }
 TraceWatch::~TraceWatch() { let_look(&Fault::rolled_back); }
 

@@ -14,6 +14,7 @@ struct Fault {
   int64_t at = -1;           // the instruction, counted over all traces of the thread since the fault was set; -1: none
   Ref<> error;               // what is raised there; null: the trace is given up
   Ref<> begins;              // begins(), called in front of a trace; null: nobody looks
+  Ref<> rolling_back;        // rolling_back(), called in front of the roll-back; null: nobody looks
   Ref<> rolled_back;         // rolled_back(), called when a trace is over; null: nobody looks
   int64_t instructions = 0;  // seen so far
   bool fired = false;
@@ -21,6 +22,9 @@ struct Fault {
 
 // Empty but in tests. A pointer, so that a trace asks one word whether there is anything to do.
 extern thread_local constinit Fault* current_fault;
+
+// The journal is about to be rolled back.
+void announce_roll_back();
 
 // Declared first in a function that traces: it ends when everything that belongs to the trace is gone.
 class TraceWatch {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/boundary.h"
 #include "py/heap_object.h"
 
 namespace alternator::record {
@@ -205,20 +206,20 @@ PyObject* link(PyObject* self, PyObject* nodes) {
 }
 
 PyMethodDef methods[] = {
-    {"make_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_make_node)), METH_FASTCALL,
+    {"make_node", as_method<python_make_node>(), METH_FASTCALL,
      "make_node(kind, target, args, kwargs): a node that is not in its place yet"},
-    {"name_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(python_name_node)), METH_FASTCALL,
+    {"name_node", as_method<python_name_node>(), METH_FASTCALL,
      "name_node(node, name): names a node after the variable that its value is first stored in"},
-    {"link", link, METH_O, "link(nodes): puts nodes in their places"},
+    {"link", as_method<link>(), METH_O, "link(nodes): puts nodes in their places"},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot slots[] = {
     {Py_tp_methods, methods},
-    {Py_tp_init, reinterpret_cast<void*>(initialise)},
+    {Py_tp_init, as_slot<initialise>()},
     {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(py::destroy_object<clear>)},
+    {Py_tp_traverse, as_slot<traverse>()},
+    {Py_tp_clear, as_slot<clear>()},
+    {Py_tp_dealloc, as_slot<py::destroy_object<clear>>()},
     {0, nullptr},
 };
 PyType_Spec spec = {"alternator._capture.NodeMaker", sizeof(NodeMaker), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,

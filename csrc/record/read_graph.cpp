@@ -74,6 +74,18 @@ int ReadGraph::node_of(PyObject* object) const {
   return found == nodes_.end() ? -1 : found->second;
 }
 
+Py_ssize_t ReadGraph::count_references(PyObject* object) const {
+  auto holds = [&](const source::Pin& pin) { return !pin.is_weak() && pin.get() == object; };
+  Py_ssize_t count = std::count_if(kept_.begin(), kept_.end(), [&](const Ref<>& kept) { return kept.get() == object; });
+  for (const guard::Constant& constant : list_.constants) {
+    count += holds(constant.pin);
+  }
+  for (const Guard& guard : list_.guards) {
+    count += holds(guard.key) + holds(guard.pin) + (guard.value.get() == object);
+  }
+  return count;
+}
+
 int ReadGraph::add_node(PyObject* object, std::string name) {
   if (object != nullptr) {
     kept_.push_back(share(object));

@@ -19,6 +19,8 @@ class ReadGraph {
  public:
   // The node of an object, or -1 if the trace made it (or never met it).
   int node_of(PyObject* object) const;
+  // How many references to an object the graph and its guards hold.
+  Py_ssize_t count_references(PyObject* object) const;
   bool is_outside(PyObject* object) const { return node_of(object) >= 0; }
 
   // The node of a primitive, of which it matters which object it is: every place where the trace found this very object must

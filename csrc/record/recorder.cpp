@@ -94,6 +94,7 @@ void Recorder::begin() {
   if (start_->frames()[kept_frames_ - 1].offset != 0) {
     read_slot(start_->handled());
   }
+  drops_.begin(*start_, graph_, journal_);
 }
 
 // The first instruction of a generator that hung on the frames.
@@ -342,6 +343,9 @@ Verdict Recorder::before_instruction(const Position& position) {
     }
     ++number_;
     interp::add_to_path(position);
+    if (!drops_.is_idle() && meet_dropped()) {
+      return Verdict::Abandon;
+    }
   } else if (++nested_ > kLongTrace) {
     abort(AbortReason::LongTrace, "inside a builtin function; maybe an infinite generator");
     return Verdict::Abandon;

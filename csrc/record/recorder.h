@@ -23,6 +23,7 @@
 #include "journal/journal.h"
 #include "py/call_site.h"
 #include "record/contract.h"
+#include "record/drop_watch.h"
 #include "record/read_graph.h"
 #include "record/start.h"
 
@@ -113,10 +114,13 @@ class Recorder : public interp::Observer {
     int frame = start_->frame_of(generator);
     return frame >= 0 && frame < static_cast<int>(begun_.size()) && begun_[frame] ? frame : -1;
   }
+  // The slots of the start whose values the frames do not hold any more.
+  std::vector<int> dropped_slots() const;
   // The slot that a place of such a frame still is; -1: something was put there. `index` counts locals and stack.
   int untouched_slot(size_t frame, int index, PyObject* value) const;
 
   ReadGraph& graph() { return graph_; }
+  const ReadGraph& graph() const { return graph_; }
   journal::Journal& journal() { return journal_; }
   // It grows whenever something from outside is changed.
   size_t count_writes() const { return writes_ + journal_.count(); }
@@ -274,6 +278,7 @@ class Recorder : public interp::Observer {
   void record_item_by_tensor(int node, PyObject* dict, PyObject* key, bool overwrites = false);
   bool is_keyed_by_tensor(PyObject* container, PyObject* key) const;
   void record_missing_by_tensor(int node, PyObject* dict);
+  PyObject* find_finalised_item(PyObject* container, PyObject* key);
   bool record_overwriting(int node, PyObject* dict, PyObject* key);
   bool record_registries(PyObject* object, int node, PyObject* name, PyObject* hook);
   void record_global(PyObject* name);
@@ -383,6 +388,8 @@ class Recorder : public interp::Observer {
   // A generator of the region's start stands inside a `try` or `with`: dropping it runs code. The objects of the start are
   // kept until the trace is over, so that this must happen for real.
   bool minds_being_dropped(PyObject* value) const;
+  // The instruction before this one dropped the last reference to an object whose end runs code: it becomes a break.
+  bool meet_dropped();
   // An exception is about to drop what frames hold.
   void record_unwinding(const interp::Position& position);
   void note_traceback(PyObject* exception);
@@ -438,6 +445,7 @@ class Recorder : public interp::Observer {
   ReadGraph graph_;
   journal::Journal journal_;
   size_t writes_ = 0;
+  DropWatch drops_;
   std::unordered_map<PyTypeObject*, std::vector<int>> compared_;  // nodes by class
   std::unordered_map<PyObject*, std::vector<int>>
       tensor_keys_;                                          // dict from outside: the tensors that were looked up there

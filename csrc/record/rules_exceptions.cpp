@@ -65,6 +65,31 @@ bool Recorder::minds_being_dropped(PyObject* value) const {
   return py::find_handler(reinterpret_cast<PyCodeObject*>(state.code), state.offset - 1, &handler);
 }
 
+std::vector<int> Recorder::dropped_slots() const {
+  std::vector<int> slots;
+  for (size_t i = 0; i < start_->active_frames(); ++i) {
+    const FrameSlots& frame = start_->frames()[i];
+    for (int slot = frame.locals; slot < frame.end; ++slot) {
+      const bool is_kept = slot < frame.stack ? !written_slots_[slot] : slot - frame.stack < lowest_[i];
+      if (i >= kept_frames_ || !is_kept) {
+        slots.push_back(slot);
+      }
+    }
+  }
+  return slots;
+}
+
+bool Recorder::meet_dropped() {
+  PyObject* dropped = drops_.find_dropped(position_, graph_, journal_);
+  if (dropped == nullptr) {
+    return false;
+  }
+  --number_;
+  deciding_ = false;
+  abort(PyGen_CheckExact(dropped) ? AbortReason::GeneratorEnd : AbortReason::Finaliser, Py_TYPE(dropped)->tp_name);
+  return true;
+}
+
 // A frame without a handler for it drops its whole stack; its caller is asked when the exception comes there.
 void Recorder::record_unwinding(const interp::Position& position) {
   py::Handler handler;

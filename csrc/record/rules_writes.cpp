@@ -56,12 +56,16 @@ void Recorder::record_write(PlaceKind kind, PyObject* owner, PyObject* key, Py_s
     was_read = graph_.was_read(node, guard, name, offset);
     graph_.read_presence(node, guard, name, offset, value != nullptr);
   };
+  PyObject* old = nullptr;
   switch (kind) {
-    case PlaceKind::Attribute: look(Kind::OwnAttribute, key, py::own_attribute(owner, key, &readable)); break;
-    case PlaceKind::DictItem: look(Kind::DictItem, key, py::dict_item(owner, key)); break;
-    case PlaceKind::Cell: look(Kind::CellContents, nullptr, PyCell_GET(owner)); break;
-    case PlaceKind::Slot: look(Kind::Slot, key, py::object_at(owner, offset)); break;
+    case PlaceKind::Attribute: look(Kind::OwnAttribute, key, old = py::own_attribute(owner, key, &readable)); break;
+    case PlaceKind::DictItem: look(Kind::DictItem, key, old = py::dict_item(owner, key)); break;
+    case PlaceKind::Cell: look(Kind::CellContents, nullptr, old = PyCell_GET(owner)); break;
+    case PlaceKind::Slot: look(Kind::Slot, key, old = py::object_at(owner, offset)); break;
     case PlaceKind::ClassAttribute: break;  // the class is watched as a whole
+  }
+  if (minds_being_replaced(old, graph_)) {
+    return abort(AbortReason::Finaliser, Py_TYPE(old)->tp_name);
   }
   if (!readable || journal_.original(owner) != nullptr || !journal_.note(kind, owner, key, offset, was_read)) {
     abort(AbortReason::WriteOutside, of_type(owner));
@@ -179,12 +183,44 @@ void Recorder::record_container_write(PyObject* container, Reach reach, PyObject
   if (!unread && (reach == Reach::Item || reach == Reach::Overwritten)) {
     record_item(container, key, true);
   }
+  if (!ended_ && reach != Reach::Nothing) {
+    if (PyObject* item = find_finalised_item(container, reach == Reach::Whole ? nullptr : key)) {
+      return abort(AbortReason::Finaliser, Py_TYPE(item)->tp_name);
+    }
+  }
   if (!ended_ && (has_written(container) || instance_dicts_.count(container) || !journal_.note_body(container))) {
     return abort(AbortReason::WriteOutside, of_type(container));
   }
   if (!ended_ && unread) {
     journal_.note_overwritten(container, key);
   }
+}
+
+// What is in a container, or in its place `key`, and runs code when it is dropped; null if there is nothing. Borrowed.
+PyObject* Recorder::find_finalised_item(PyObject* container, PyObject* key) {
+  PyObject* found = nullptr;
+  auto look_at = [&](PyObject* item) {
+    if (found == nullptr && minds_being_replaced(item, graph_)) {
+      found = item;
+    }
+  };
+  PyObject* holder = holder_of(container);
+  if (key != nullptr && PyDict_Check(holder) && PyUnicode_CheckExact(key)) {
+    look_at(py::dict_item(holder, key));
+    return found;
+  }
+  if (journal_.original(container) != nullptr) {
+    return nullptr;  // looked at when it was noted; an item by its key has been read, and is held
+  }
+  using Visit = decltype(look_at);
+  Py_TYPE(holder)->tp_traverse(
+      holder,
+      [](PyObject* item, void* visit) noexcept {
+        (*static_cast<Visit*>(visit))(item);
+        return 0;
+      },
+      &look_at);
+  return found;
 }
 
 // An item of a dict is replaced: what was there does not matter, only that it was there. False if it was read before, or if

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/boundary.h"
 #include "base/phase.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "py/pending.h"
+#include "record/fault.h"
 #include "record/quick_calls.h"
 #include "record/stand_in.h"
 #include "torch/facts.h"
@@ -56,13 +58,12 @@ void destroy_mode(PyObject* self) {
 }
 
 PyMethodDef mode_methods[] = {
-    {"__torch_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_function)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__torch_function__", as_method<torch_function>(), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot mode_slots[] = {
     {Py_tp_methods, mode_methods},
-    {Py_tp_dealloc, reinterpret_cast<void*>(destroy_mode)},
+    {Py_tp_dealloc, as_slot<destroy_mode>()},
     {0, nullptr},
 };
 PyType_Spec mode_spec = {"alternator._capture.Mode", sizeof(Mode), 0, Py_TPFLAGS_DEFAULT, mode_slots};
@@ -127,7 +128,6 @@ bool Session::run() {
   py::Undisturbed undisturbed(py::current_thread());
   const uint64_t foreign = tensor::count_foreign();
   const uint64_t draws = tensor::count_draws();
-  const uint64_t torn = tensor::count_torn_writes();
   ModeSwitch modes(&recorder_);
   tracer_ = modes.is_ready() ? steal(PyObject_CallNoArgs(begin_.get())) : nullptr;
   if (!tracer_ || tracer_.get() == Py_None) {
@@ -146,6 +146,7 @@ bool Session::run() {
   {
     Phased tracing(Phase::Trace);
     interp::Interpreting interpreting(&recorder_);
+    writes_.open();
     Ref<> result = interp::recreate(start_.make_trace_state());
   }
   Phased ending(Phase::Exit);
@@ -153,6 +154,7 @@ bool Session::run() {
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
+  announce_roll_back();
   recorder_.journal().roll_back();
   start_.restore_generators();
   {
@@ -161,9 +163,9 @@ bool Session::run() {
   }
   bool popped = modes.turn(false);
   bool ended = end_tracer(exit_.has_value());
+  writes_.close();
   draws_ = tensor::count_draws() != draws;
-  repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only()) &&
-                (written_.empty() || tensor::count_torn_writes() == torn);
+  repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only());
   current_session = outer;
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
@@ -200,7 +202,8 @@ bool Session::end_tracer(bool finished) {
   keep_tensors_apart(ended.get() == Py_None);
   has_operations_ = operations.get() == Py_True;
   // Calls that are put off behind the graph are made once.
-  repeatable_ = ended && ended.get() != Py_None && deferring.get() == Py_False;
+  repeatable_ = ended && deferring.get() == Py_False;
+  plan_undoing(ended.get() != Py_None);
   return static_cast<bool>(ended);
 }
 
@@ -222,6 +225,24 @@ void Session::keep_tensors_apart(bool may_write_to_all) {
   }
   PyErr_Clear();
   recorder_.graph().read_distinct_tensors(std::move(changed), {});
+}
+
+// `is_told`: version counters say whether an input was written to.
+void Session::plan_undoing(bool is_told) {
+  Ref<> shapes = steal(PyObject_GetAttrString(tracer_.get(), "shapes"));
+  PyErr_Clear();
+  const bool has_symbols = shapes.get() != Py_None;
+  for (bool keeps_order : {false, true}) {
+    tensor::Undoing undoing = writes_.plan(input_tensors_, keeps_order, has_symbols);
+    repeatable_ = repeatable_ && (is_told || undoing.is_complete);
+    (keeps_order ? undoing_in_order_ : undoing_) = std::move(undoing);
+  }
+}
+
+bool Session::keeps_order() const {
+  Ref<> answer = steal(PyObject_GetAttrString(tracer_.get(), "keeps_order"));
+  PyErr_Clear();
+  return answer.get() == Py_True;
 }
 
 void Session::end_by_exception() {

@@ -10,6 +10,7 @@
 #include "exit/writer.h"
 #include "guard/conditions.h"
 #include "record/recorder.h"
+#include "torch/write_log.h"
 
 namespace alternator::record {
 
@@ -52,6 +53,10 @@ class Session {
   // The program may run for real when the graph failed in the middle: it changes nothing but the random numbers' state, and
   // the inputs that it writes to, whose version counters tell.
   bool is_repeatable() const { return repeatable_; }
+  // What has to be undone then. `keeps_order`: whoever runs the graph runs its nodes in their order.
+  const tensor::Undoing& undoing(bool keeps_order) const { return keeps_order ? undoing_in_order_ : undoing_; }
+  // The tracer says so, once the graph is finished.
+  bool keeps_order() const;
   const std::vector<int>& written() const { return written_; }
   // The graph draws random numbers.
   bool draws() const { return draws_; }
@@ -78,6 +83,7 @@ class Session {
   std::optional<exits::ExitProgram> write_exit();
   bool end_tracer(bool finished);
   void keep_tensors_apart(bool may_write_to_all);
+  void plan_undoing(bool is_told);
   bool holds_texts() const;
 
   Ref<> begin_;
@@ -97,6 +103,9 @@ class Session {
   bool unwritable_ = false;
   bool repeatable_ = false;
   bool draws_ = false;
+  tensor::WriteLog writes_;
+  tensor::Undoing undoing_in_order_;
+  tensor::Undoing undoing_;
 };
 
 // The function mode's type, added to the module. False with an exception set.

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/boundary.h"
 #include "record/contract.h"
 #include "source/value.h"
 
@@ -32,8 +33,7 @@ PyObject* relay(PyObject* target, PyObject* const* args, Py_ssize_t count, PyObj
   return PyObject_Vectorcall(target, args, count, names);
 }
 
-PyMethodDef relay_method = {"stand_in", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(relay)),
-                            METH_FASTCALL | METH_KEYWORDS, nullptr};
+PyMethodDef relay_method = {"stand_in", as_method<relay>(), METH_FASTCALL | METH_KEYWORDS, nullptr};
 
 bool is_seen_when_called(PyObject* callable) {
   return PyFunction_Check(callable) ||

@@ -196,6 +196,10 @@ int Start::slot_of_copy(PyObject* value) const {
   return found == copy_slots_.end() ? -1 : found->second;
 }
 
+Py_ssize_t Start::count_kept(PyObject* object) const {
+  return std::count_if(kept_.begin(), kept_.end(), [&](const Ref<>& kept) { return kept.get() == object; });
+}
+
 int Start::only_slot_of(PyObject* object) const {
   int found = -1;
   for (size_t i = 0; i < slots_.size(); ++i) {

@@ -76,6 +76,8 @@ class Start {
   const std::vector<std::pair<Ref<>, int>>& copies() const { return copies_; }
   // The only slot that holds an object; -1: none or several.
   int only_slot_of(PyObject* object) const;
+  // How often an object is among what the hanging generators hold.
+  Py_ssize_t count_kept(PyObject* object) const;
 
  private:
   std::vector<PyObject*> slots_;  // borrowed from the state

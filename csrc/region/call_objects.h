@@ -66,6 +66,7 @@ class CallObjects {
     }
     return found;
   }
+  PyObject* const* inputs() const { return objects_.data() + 1; }
   PyObject* const* of_exit(const Region& region) const { return objects_.data() + 1 + region.inputs.size(); }
 
  private:

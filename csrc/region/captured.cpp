@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/boundary.h"
 #include "py/bound_arguments.h"
 #include "py/instance.h"
 #include "record/session.h"
@@ -50,7 +51,7 @@ int drop_dead_regions(void*) {
 
 void announce_death() {
   if (!drop_is_due) {
-    drop_is_due = Py_AddPendingCall(drop_dead_regions, nullptr) == 0;
+    drop_is_due = Py_AddPendingCall(boundary<drop_dead_regions>, nullptr) == 0;
   }
 }
 

@@ -1,4 +1,5 @@
 // Captures: a trace from a state, or several until one will do, and the region that is made of it.
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -61,6 +62,48 @@ void empty_generators(const interp::StackState& state) {
   for (const interp::FrameState& frame : state.frames) {
     if (frame.generator) {
       py::empty_generator(frame.generator.get());
+    }
+  }
+}
+
+// I6: what a weak reference can watch is not held. (A method of a context variable is made for the call.)
+void check_pins([[maybe_unused]] const Region& region) {
+#if defined(ALTERNATOR_CHECKS)
+  auto is_free = [](const source::Pin& pin) {
+    PyObject* object = pin.is_weak() ? nullptr : pin.get();
+    return object == nullptr || PyCFunction_Check(object) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
+  };
+  for (const guard::Constant& constant : region.guards.constants) {
+    ALTERNATOR_CHECK(is_free(constant.pin), "I6: a region's constants do not keep what they watch");
+  }
+  for (const guard::Guard& guard : region.guards.guards) {
+    ALTERNATOR_CHECK(is_free(guard.key) && is_free(guard.pin), "I6: a region's guards do not keep what they watch");
+  }
+  for (const exits::Step& step : region.exit.steps) {
+    PyObject* object = step.kind == exits::StepKind::Constant ? step.object.get() : nullptr;
+    ALTERNATOR_CHECK(object == nullptr || (!PyFunction_Check(object) && !PyModule_Check(object)),
+                     "I6: a region's exit does not keep functions or modules");
+  }
+#endif
+}
+
+// Which slots have values that are gone behind the region: neither the frames nor the exit have them. What a function is called
+// with is held by its caller.
+void note_drops(const record::Session& session, Region* region) {
+  const record::Start& start = session.start();
+  if (start.frames()[0].offset == 0) {
+    return;
+  }
+  region->slots = static_cast<int>(start.size());
+  for (int slot : session.recorder().dropped_slots()) {
+    const int node = start.at(slot) != nullptr ? session.recorder().graph().node_of(start.at(slot)) : -1;
+    const std::vector<int>& used = region->exit_nodes;
+    const bool is_given_on =
+        (node >= 0 && std::find(used.begin(), used.end(), node) != used.end()) ||
+        std::any_of(region->exit.steps.begin(), region->exit.steps.end(),
+                    [&](const exits::Step& step) { return step.kind == exits::StepKind::Slot && step.index == slot; });
+    if (!is_given_on) {
+      region->drops.push_back(slot);
     }
   }
 }
@@ -247,10 +290,12 @@ Captured::Verdict Captured::finish_trace(Point& point, record::Session& session,
   region->written = session.written();
   region->draws = session.draws();
   region->path = interp::take_path();
+  note_drops(session, region);
   {
     Phased guards(Phase::Guards);
     region->guards = session.take_guards();
   }
+  check_pins(*region);
   mention_region(*region, session);
   return compile_graph(point, session, region);
 }
@@ -284,6 +329,11 @@ Captured::Verdict Captured::compile_graph(Point& point, record::Session& session
   if (computes) {
     region->graph = std::move(answer);
   }
+  region->undoing = session.undoing(session.keeps_order());
+  std::erase_if(region->written, [&](int input) {
+    const std::vector<int>& kept = region->undoing.tensors;
+    return std::find(kept.begin(), kept.end(), input) != kept.end();
+  });
   return session.read_symbols(&region->arguments, &region->conditions) ? Verdict::Finish : Verdict::GiveUp;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "py/finaliser.h"
+
 namespace alternator::region {
 namespace {
 
@@ -16,6 +18,18 @@ std::vector<int> group_inputs(const Region& region) {
 }
 
 bool fits_storages(const Region& region) { return region.storages.empty() || group_inputs(region) == region.storages; }
+
+// The slot of an object that would die inside the region, and run code then: it has to do so at its instruction. -1: none.
+int find_finalised(const Region& region, PyObject* const* slots) {
+  for (int slot : region.drops) {
+    PyObject* object = slots[slot];
+    if (object != nullptr && py::is_finalised(object) &&
+        Py_REFCNT(object) <= std::count(slots, slots + region.slots, object)) {
+      return slot;
+    }
+  }
+  return -1;
+}
 
 bool fits_conditions(const Region& region) {
   return region.conditions.is_empty() || region.conditions.find_failed(region.checker.slots()) < 0;
@@ -35,7 +49,7 @@ std::string explain_storages(const Region& region) {
 ALTERNATOR_WARM bool Region::fits(PyObject* const* slots, Py_ssize_t* failed) {
   *failed = -1;
   return state.is_current() && (*failed = checker.check(guards, slots)) < 0 && fits_storages(*this) &&
-         fits_conditions(*this);
+         fits_conditions(*this) && (drops.empty() || find_finalised(*this, slots) < 0);
 }
 
 std::string Region::explain_miss(PyObject* const* slots, Py_ssize_t failed) const {
@@ -47,6 +61,10 @@ std::string Region::explain_miss(PyObject* const* slots, Py_ssize_t failed) cons
   }
   if (!fits_storages(*this)) {
     return explain_storages(*this);
+  }
+  if (fits_conditions(*this)) {
+    int slot = find_finalised(*this, slots);
+    return slot < 0 ? "nothing" : std::string("an object of type ") + Py_TYPE(slots[slot])->tp_name + " dies inside";
   }
   int condition = conditions.find_failed(checker.slots());
   return "`" + conditions.text(std::max(condition, 0)) + "` does not hold any more";

@@ -23,6 +23,7 @@
 #include "guard/conditions.h"
 #include "interp/hook.h"
 #include "torch/facts.h"
+#include "torch/write_log.h"
 
 namespace alternator::py {
 class BoundArguments;
@@ -50,9 +51,12 @@ struct Region {
   Ref<> path;                              // for tests (interp/watch.h): the instructions that it stands for; else null
   exits::ExitProgram exit;
   std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
-  bool repeatable = false;      // the program may run for real when the graph failed ..
-  std::vector<int> written;     // .. and had not yet written to any of these inputs
+  bool repeatable = false;      // the program may run eagerly when the graph failed ..
+  tensor::Undoing undoing;      // .. when this is undone ..
+  std::vector<int> written;     // .. and of these inputs the graph had not yet written to any other
   bool draws = false;           // the graph draws random numbers
+  int slots = 0;                // of the start
+  std::vector<int> drops;       // slots of the start whose values are gone at its end
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 
   // Whether it may run: torch's state, the guards, and what relates several of the objects that they find. Fills the

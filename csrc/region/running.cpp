@@ -4,6 +4,7 @@
 #include "interp/watch.h"
 #include "py/bound_arguments.h"
 #include "record/session.h"
+#include "region/attempt.h"
 #include "region/call.h"
 #include "region/call_objects.h"
 #include "region/callees.h"
@@ -26,40 +27,6 @@ interp::StackState state_of_entry(py::ThreadState* ts, py::Frame* frame) {
   return state;
 }
 
-// What a failure must not change for the program to run for real from the region's start instead.
-class Attempt {
- public:
-  Attempt(const Region& region, const CallObjects& objects) : region_(region), objects_(objects) {
-    if (region.draws && region.repeatable) {
-      random_.emplace();
-    }
-    if (region.repeatable && !region.written.empty()) {
-      versions_ = objects.versions(region);
-    }
-  }
-  // After a failure, whose exception is set: torch's state is as it was. Clears the exception if no harm was done.
-  void forgive() const {
-    // A graph that fails in the middle leaves scopes of torch's state open, which `with` would have closed.
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    region_.state.restore();
-    PyErr_Restore(type, value, traceback);
-    if (region_.repeatable && PyErr_ExceptionMatches(PyExc_Exception) &&
-        (region_.written.empty() || versions_ == objects_.versions(region_))) {
-      PyErr_Clear();
-      if (random_) {
-        random_->restore();
-      }
-    }
-  }
-
- private:
-  const Region& region_;
-  const CallObjects& objects_;
-  std::optional<tensor::RandomState> random_;
-  std::vector<uint32_t> versions_;
-};
-
 // Runs a region whose guards hold, right after they were checked: its result, or the frames that go on. Null with an
 // exception set. Null without one: the graph or the exit failed and did no harm; the program is to run for real from the
 // region's start, where it does what it does before the exception, and raises it in its own lines.
@@ -68,6 +35,9 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
   Ref<> outputs;
   Attempt attempt(region, objects);
   if (region.graph) {
+    if (!attempt.begin()) {
+      return nullptr;
+    }
     outputs = objects.pass_inputs(region, region.graph.get());
     if (!outputs) {
       attempt.forgive();

@@ -45,8 +45,6 @@ uint32_t version_of(PyObject* tensor);
 uint64_t count_foreign();
 // .. and that draw random numbers.
 uint64_t count_draws();
-// .. and that may fail when they have written a part of what they write.
-uint64_t count_torn_writes();
 // The generator is set: a draw, for those who count.
 void note_draw();
 

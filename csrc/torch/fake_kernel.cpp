@@ -8,6 +8,7 @@
 #include "torch/facts.h"
 #include "torch/operator_info.h"
 #include "torch/shadow.h"
+#include "torch/write_entries.h"
 
 namespace alternator::tensor {
 namespace {
@@ -185,7 +186,6 @@ bool is_lift(const OperatorInfo& info) { return info.name.starts_with("aten::lif
 
 thread_local uint64_t foreign = 0;
 thread_local uint64_t draws = 0;
-thread_local uint64_t torn_writes = 0;
 
 // Dropout that is switched off draws nothing. (A flag that was not given, None, is no false one.)
 bool is_off(const OperatorInfo& info, std::span<const c10::IValue> values) {
@@ -222,7 +222,6 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::span<c10::IValue> values(stack->data() + stack->size() - count, count);
   const bool off = is_off(info, values);
-  torn_writes += info.may_tear && !off;
   draws += info.draws && !off;
   switch (info.route) {
     case Route::None: TORCH_CHECK_NOT_IMPLEMENTED(false, info.name, ": no fake can stand for a quantized tensor");
@@ -232,6 +231,7 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
     default: break;
   }
   refuse_quantized(info, values);
+  if (WriteLog::Entries* log = WriteLog::current()) log->note(info, values, off);
   replace_real_arguments(op, info, values);
   if (is_lift(info)) return;  // its only argument is its result
   Arguments arguments(values);
@@ -281,8 +281,6 @@ std::vector<std::string> take_differences() {
 uint64_t count_foreign() { return foreign; }
 
 uint64_t count_draws() { return draws; }
-
-uint64_t count_torn_writes() { return torn_writes; }
 
 void note_draw() { ++draws; }
 

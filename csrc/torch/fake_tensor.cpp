@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "torch/write_entries.h"
+
 namespace alternator::tensor {
 namespace {
 
@@ -194,6 +196,12 @@ at::Tensor FakeMemo::make_new(const at::Tensor& real) {
       torch::autograd::impl::set_gradient_edge(fake, {std::move(history), input});
     }
   }
+  return fake;
+}
+
+StorageRef FakeMemo::share_storage(const c10::Storage& real) {
+  StorageRef fake = storages_->share(real);
+  if (WriteLog::Entries* log = WriteLog::current()) log->pair(real.unsafeGetStorageImpl(), fake);
   return fake;
 }
 

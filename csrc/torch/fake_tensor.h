@@ -109,7 +109,7 @@ class FakeMemo {
   at::Tensor make(const at::Tensor& real);
 
   // The storage of the fakes of all tensors on a real storage.
-  StorageRef share_storage(const c10::Storage& real) { return storages_->share(real); }
+  StorageRef share_storage(const c10::Storage& real);
 
  private:
   struct Entry {

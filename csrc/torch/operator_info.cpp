@@ -9,7 +9,7 @@
 namespace alternator::tensor {
 namespace {
 
-enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, Whole, Torn, Hides };
+enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, NeverFails, Divides, Hides };
 
 // Whether operator_rule.def has a row for an overload, or for all of its operator's.
 bool has_rule(const std::string& name, const std::string& base, Rule rule) {
@@ -17,16 +17,18 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 #define VIA_TORCH(op, why) {op, Rule::ViaTorch},
 #define MIXES_DEVICES(op) {op, Rule::MixesDevices},
 #define NOT_CACHED(op, why) {op, Rule::NotCached},
-#define WHOLE(op) {op, Rule::Whole},
-#define TORN(op) {op, Rule::Torn},
+#define NEVER_FAILS(op) {op, Rule::NeverFails},
+#define DIVIDES(op) {op, Rule::Divides},
 #define HIDES_WRITES(op) {op, Rule::Hides},
+#define INDEXES(op, how)
 #include "torch/operator_rule.def"
 #undef VIA_TORCH
 #undef MIXES_DEVICES
 #undef NOT_CACHED
-#undef WHOLE
-#undef TORN
+#undef NEVER_FAILS
+#undef DIVIDES
 #undef HIDES_WRITES
+#undef INDEXES
   };
   for (const std::string& key : {name, base}) {
     auto [begin, end] = rules.equal_range(key);
@@ -60,6 +62,42 @@ Route choose_route(const c10::OperatorHandle& op, const OperatorInfo& info, cons
   return op.hasComputedKernelForDispatchKey(DispatchKey::Meta) ? Route::Meta : Route::Torch;
 }
 
+Indexing find_indexing(const std::string& base) {
+  static const std::unordered_map<std::string_view, Indexing> rows = {
+#define VIA_TORCH(op, why)
+#define MIXES_DEVICES(op)
+#define NOT_CACHED(op, why)
+#define NEVER_FAILS(op)
+#define DIVIDES(op)
+#define HIDES_WRITES(op)
+#define INDEXES(op, how) {op, Indexing::how},
+#include "torch/operator_rule.def"
+#undef VIA_TORCH
+#undef MIXES_DEVICES
+#undef NOT_CACHED
+#undef NEVER_FAILS
+#undef DIVIDES
+#undef HIDES_WRITES
+#undef INDEXES
+  };
+  auto found = rows.find(base);
+  return found != rows.end() ? found->second : Indexing::None;
+}
+
+// A result that is an argument's memory, and nothing written: another look at it, which its metadata decide.
+bool is_view(const c10::FunctionSchema& schema) {
+  bool views = false;
+  for (const auto& result : schema.returns()) views = views || result.alias_info();
+  return views && !schema.is_mutable();
+}
+
+Failure find_failure(const c10::OperatorHandle& op, const c10::FunctionSchema& schema, const std::string& name) {
+  if (has_rule(name, schema.name(), Rule::Divides)) return Failure::OfIntegers;
+  const bool never = op.hasTag(at::Tag::pointwise) || schema.name().starts_with("aten::_foreach_") || is_view(schema) ||
+                     has_rule(name, schema.name(), Rule::NeverFails);
+  return never ? Failure::Never : Failure::Any;
+}
+
 OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   OperatorInfo info;
@@ -77,12 +115,12 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
     const bool written = arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
     const bool hidden = hides && name.starts_with("running_");
     info.writes = info.writes || written;
+    if (hidden || written) info.written.push_back(static_cast<int>(i));
     if (hidden || (written && !counted)) info.silent_writes.push_back(static_cast<int>(i));
   }
   info.route = choose_route(op, info, schema.name());
-  const bool whole = op.hasTag(at::Tag::pointwise) || schema.name().starts_with("aten::_foreach_") ||
-                     has_rule(info.name, schema.name(), Rule::Whole);
-  info.may_tear = hides || (info.writes && (!whole || has_rule(info.name, schema.name(), Rule::Torn)));
+  info.failure = find_failure(op, schema, info.name);
+  info.indexing = find_indexing(schema.name());
   info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
   info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
   info.foreign = !comes_with_torch(info.name);

@@ -23,6 +23,22 @@ enum class Route : uint8_t {
   Torch,      // by torch's own FakeTensorMode
 };
 
+// Whether an operator that runs may fail over a value of a tensor. (What its metadata decide is found while tracing.)
+enum class Failure : uint8_t {
+  Never,       // it is written down that it does not
+  OfIntegers,  // integers may be divided by zero
+  Any,
+};
+
+// How an operator uses indices that it compares with a size.
+enum class Indexing : uint8_t {
+  None,     // not at all, or in a way that is not known here
+  Along,    // (self, dim, index): items of one dimension
+  Each,     // (self, indices): a list, with a tensor or nothing for each dimension
+  Rows,     // (weight, indices): of the first dimension
+  Classes,  // (self, target, weight, reduction, ignore_index)
+};
+
 struct OperatorInfo {
   std::string name;  // "aten::add.Tensor"
   Route route = Route::Meta;
@@ -32,8 +48,10 @@ struct OperatorInfo {
   int dtype_argument = -1;                      // index of the argument that says which type results have, or -1
   bool writes = false;                          // some argument is written to
   std::vector<int> silent_writes;               // arguments that are written to and that torch does not count writes to
-  bool may_tear = false;                        // .. and it may fail in the middle, over a value
-  bool mixes_devices = false;                   // takes tensors of several devices, as a copy does
+  std::vector<int> written;                     // arguments that are written to, silently or not
+  Failure failure = Failure::Any;
+  Indexing indexing = Indexing::None;
+  bool mixes_devices = false;  // takes tensors of several devices, as a copy does
   bool cached = true;
   bool foreign = false;  // does not come with torch
   bool draws = false;    // random numbers

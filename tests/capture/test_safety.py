@@ -1,5 +1,7 @@
 """A trace leaves nothing behind: given up anywhere, repeated, in threads."""
 
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -191,6 +193,35 @@ def test_decorator_and_bad_arguments():
         alternator.compile(program.__wrapped__, mode="default", options={})
 
 
+STARVED = """
+import functools, _testcapi, torch, alternator
+from alternator.testing import Fault
+
+class Box:
+    pass
+
+def program(x, box):
+    del box.a
+    box.f = 6
+    return x + 1
+
+box = Box()
+for name in "abcde":
+    setattr(box, name, 1)
+vars(box)  # a dict that is full
+compiled = alternator.compile(program, backend="eager")
+with Fault(rolling_back=functools.partial(_testcapi.set_nomemory, 0)):
+    compiled(torch.ones(2), box)
+"""
+
+
+def test_a_roll_back_that_fails_ends_the_process():
+    """There is nothing to go on with: an object of the program is not as it was."""
+    run = subprocess.run([sys.executable, "-P", "-c", STARVED], capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGABRT
+    assert re.search("alternator: cannot put back .* of an object of type Box after a trace", run.stderr)
+
+
 DAEMONS = {
     # Its frames pass through our hook.
     "started inside": """
@@ -305,7 +336,7 @@ def test_a_graph_with_dropout_that_fails(training):
 
 
 @pytest.mark.parametrize("way", ["its tensor", "another tensor on its memory"])
-def test_a_graph_that_fails_is_not_repeated_if_it_changes_an_input(way):
+def test_a_graph_that_fails_changes_an_input_once(way):
     def changes(x, i):
         (x if way == "its tensor" else x.data).add_(1)
         return x[i]
@@ -352,11 +383,11 @@ def test_a_graph_that_fails_before_it_changes_an_input(program):
     assert len(compiled.graphs) == 1
 
 
-def test_a_graph_that_fails_while_it_changes_an_input_is_not_repeated():
+def test_a_graph_that_fails_while_it_changes_an_input():
     program = write_a_part_of_it
     compiled = Captured(program)
     for indices in ((0, 3), (0, 5), (2, 2)):  # the first one is added before the second one is refused
         given = [(torch.ones(4), torch.tensor(indices), []) for _ in range(2)]
-        outcomes = [outcome(fn, args)[0] for fn, args in zip((compiled, program), given)]
-        assert same(outcomes[0][:2], outcomes[1][:2])
-        assert same(given[0][:2], given[1][:2])
+        outcomes = [outcome(fn, args, __file__)[0] for fn, args in zip((compiled, program), given)]
+        assert same(*outcomes)
+        assert same(*given)
