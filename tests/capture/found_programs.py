@@ -35,6 +35,20 @@ row("named tuple in a template", [("args[1][1]", "None")], "p=Point(1, [2])", "'
 row("named tuple's class in a template", [("Point.a", "another")], "p=Point(1, [2])", "'{p.a}'.format(p=p)")
 row("named tuple that is unpacked", [("args[1][0]", "+1")], "p=Point(1, 2)", "'%s-%s-%s' % (*p, stop(3))")
 
+row(
+    "number that is called behind a break",
+    [("fn", "another result")],
+    "",
+    """
+try:
+    stop()
+    return fn("sin")(x)
+except TypeError as error:
+    return x * 2, type(error).__name__
+""",
+    "def fn(name):\n    return getattr(torch, name)",
+)
+
 # ---- identity --------------------------------------------------------------------------------------------------------
 row("NaN in its list", [("v", "fresh"), ("a", "in place: append")], "", "return x + (v in a) + a.count(v)",
     "v = float('nan')\na = [v]")  # fmt: skip
