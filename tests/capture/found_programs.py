@@ -49,6 +49,20 @@ except TypeError as error:
     "def fn(name):\n    return getattr(torch, name)",
 )
 
+row(
+    "defaults on the stack behind a break",
+    [CALL, ("args[1]", "longer")],
+    "s='b'",
+    """
+stop()
+def inner(t, i=s, *, k=x.dim()):
+    return t + k, i
+return inner(x)
+""",
+)
+row("named tuple that is made, behind percent", [("args[1][1][0]", "+1")], "b=[1, [2]]", "'%s-%s' % Point(b, 1)")
+row("named tuple by an item in a template", [("args[1][0]", "+1")], "p=Point(1, 2)", "'{0[0]}'.format(p)")
+
 # ---- identity --------------------------------------------------------------------------------------------------------
 row("NaN in its list", [("v", "fresh"), ("a", "in place: append")], "", "return x + (v in a) + a.count(v)",
     "v = float('nan')\na = [v]")  # fmt: skip

@@ -29,7 +29,16 @@ ATOMS = {
 NUMBERS_AND_TEXTS = (int, float, complex, str, bytes)
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 OVERFLOWS = (RecursionError, MemoryError)  # how much there is of either depends on who runs the program
-UNSEEN = {"__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__", "_abc_impl"}
+UNSEEN = {
+    "__slotnames__",
+    "__module__",
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__qualname__",
+    "__annotations__",
+    "_abc_impl",
+}
 
 
 OTHERS = ("_torchdynamo", "_dynamo", "__dynamo")  # notes that torch's own code leaves on functions and tensors
