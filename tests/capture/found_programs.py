@@ -20,7 +20,6 @@ def row(name, steps, arguments, body, space=""):
 row("index that is a list", [("args[1][0]", "+1")], "i=[0, 1]", "return x[:, i] * 2")
 row("index that is a slice", [("args[1].stop", "+1")], "i=slice(0, 2)", "return x[..., i] * 2")
 row("index of a plain list", [("args[1].stop", "+1")], "s=slice(2)", "return x + sum([1, 2, 3, 4][s])")
-row("index of a range", [("args[1].stop", "+1")], "s=slice(1, 3)", "range(1, 9, 2)[s]")
 row("index that is stored to", [("args[1][0]", "+1")], "i=[0, 1]", "x[:, i] = 7\nreturn x + 1")
 row(
     "index that is augmented", [("args[2][0]", "+1")], "u=slice(1, None), b=[0, 2]", "y = x * 1\ny[u, b] += 2\nreturn y"
@@ -32,7 +31,37 @@ row("base of int()", [("args[2]", "0")], "s='12', b=16", "int(s, b)")
 row("named tuple as text", [("args[1][0]", "0")], "p=Point(1, [2])", "str(p)")
 row("named tuple as text, deep", [("args[1][1][0]", "0")], "p=Point(1, [2])", "f'{p!r:>30}'")
 row("named tuple behind percent", [("args[1][0]", "+1")], "p=Point(1, 2)", "'%s-%s' % p")
+row("named tuple in a template", [("args[1][1]", "None")], "p=Point(1, [2])", "'{p.a} {p.b[0]}'.format(p=p)")
+row("named tuple's class in a template", [("Point.a", "another")], "p=Point(1, [2])", "'{p.a}'.format(p=p)")
 row("named tuple that is unpacked", [("args[1][0]", "+1")], "p=Point(1, 2)", "'%s-%s-%s' % (*p, stop(3))")
+
+row(
+    "number that is called behind a break",
+    [("fn", "another result")],
+    "",
+    """
+try:
+    stop()
+    return fn("sin")(x)
+except TypeError as error:
+    return x * 2, type(error).__name__
+""",
+    "def fn(name):\n    return getattr(torch, name)",
+)
+
+row(
+    "defaults on the stack behind a break",
+    [CALL, ("args[1]", "longer")],
+    "s='b'",
+    """
+stop()
+def inner(t, i=s, *, k=x.dim()):
+    return t + k, i
+return inner(x)
+""",
+)
+row("named tuple that is made, behind percent", [("args[1][1][0]", "+1")], "b=[1, [2]]", "'%s-%s' % Point(b, 1)")
+row("named tuple by an item in a template", [("args[1][0]", "+1")], "p=Point(1, 2)", "'{0[0]}'.format(p)")
 
 # ---- identity --------------------------------------------------------------------------------------------------------
 row("NaN in its list", [("v", "fresh"), ("a", "in place: append")], "", "return x + (v in a) + a.count(v)",

@@ -29,7 +29,19 @@ ATOMS = {
 NUMBERS_AND_TEXTS = (int, float, complex, str, bytes)
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 OVERFLOWS = (RecursionError, MemoryError)  # how much there is of either depends on who runs the program
-UNSEEN = {"__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__", "_abc_impl"}
+UNSEEN = {
+    "__slotnames__",
+    "__module__",
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__qualname__",
+    "__annotations__",
+    "_abc_impl",
+}
+
+
+OTHERS = ("_torchdynamo", "_dynamo", "__dynamo")  # notes that torch's own code leaves on functions and tensors
 
 
 class Description:
@@ -92,12 +104,12 @@ class Description:
                 if issubclass(cls, NUMBERS_AND_TEXTS):
                     base = next(kind for kind in NUMBERS_AND_TEXTS if issubclass(cls, kind))
                     self.say(base.__repr__(value))
-            if cls.__module__.partition(".")[0] != "alternator":
+            if not cls.__module__.startswith(("alternator", "torch._library")):
                 self.add_attributes(value)
 
     def add_attributes(self, value):
         for name, part in own_attributes(value):
-            if name not in UNSEEN:
+            if name not in UNSEEN and not name.startswith(OTHERS):
                 self.say("attribute", name)
                 self.part("." + name, part)
         for cls in type(value).__mro__:
@@ -156,7 +168,7 @@ class Description:
             for cell in value.__closure__ or ():
                 self.part(".cell", cell)
             for name, part in own_attributes(value):
-                if not name.startswith("_torchdynamo"):
+                if not name.startswith(OTHERS):
                     self.say("attribute", name)
                     self.part("." + name, part)
 

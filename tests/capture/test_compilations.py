@@ -10,7 +10,7 @@ from capture.perturbing import Case, Difference, alternator
 
 pytestmark = pytest.mark.capture
 
-SHARES = 8
+SHARES = 4
 CHOICES = 3
 
 
