@@ -53,11 +53,11 @@ def find_break(name, space):
 
 
 class Expression(Case):
-    """A row of test_purity.CALLS."""
+    """A row of test_contracts.CALLS."""
 
     def __init__(self, expression, make, modules):
         text = f"def program(x, a):\n    y = x + 1\n    value = {expression}\n    return y, value\n"
-        super().__init__(f"test_purity: {expression}", text)
+        super().__init__(f"test_contracts: {expression}", text)
         self.make, self.modules = make, modules
 
     def load(self):
@@ -83,5 +83,5 @@ def list_cases():
         cases += [
             FromModule(module, name, functools.partial(find_break, name)) for name in load_module(module)["programs"]
         ]
-    purity = load_module("test_purity")
-    return cases + [Expression(expression, make, purity["SPACE"]) for expression, make in purity["CALLS"]]
+    contracts = load_module("test_contracts")
+    return cases + [Expression(expression, make, contracts["SPACE"]) for expression, make in contracts["CALLS"]]
