@@ -103,7 +103,7 @@ void Recorder::record_object_call(PyObject* callable, PyObject* const* arguments
     }
   }
   if (!PyCallable_Check(callable) && graph_.read_type(Py_TYPE(callable))) {
-    return;  // raises TypeError
+    return use(callable);  // raises TypeError
   }
   if (Py_IS_TYPE(callable, &_PyWeakref_RefType) && graph_.is_outside(callable) && count == 0) {
     return graph_.read(graph_.node_of(callable), guard::Kind::Referent, nullptr, 0, PyWeakref_GET_OBJECT(callable));
