@@ -368,8 +368,8 @@ ROWS = [
         "Finaliser",
         "Finaliser",
         "An object dies whose end runs code: {detail}",
-        "A finaliser (`__del__`, a callback of a weak reference) runs where the last reference to its object goes away, "
-        "so the instruction that drops it cannot be part of a graph.",
+        "A finaliser (`__del__`, a callback of a weak reference) runs where the last reference to its object goes "
+        "away, so the instruction that drops it cannot be part of a graph.",
         ("Keep the object until the function returns.", "Release what it holds by a method, and not by its end."),
     ),
     Row(

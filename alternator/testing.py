@@ -46,9 +46,9 @@ class Fault:
 
     Within the `with` statement, the traces of this thread are counted through. At instruction number `at` (-1: none)
     the trace is given up, as if something there could not be captured; with `error`, the instruction raises it instead.
-    `begins()` is called before each trace, `rolling_back()` before its journal is rolled back, and `rolled_back()` when it is over and everything that it did has been
-    put back, before anything else runs. Afterwards `instructions` tells how many there were, and `fired` whether the
-    fault was met.
+    `begins()` is called before each trace, `rolling_back()` before its journal is rolled back, and `rolled_back()` when
+    it is over and everything that it did has been put back, before anything else runs. Afterwards `instructions` tells
+    how many there were, and `fired` whether the fault was met.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Frame(NamedTuple):
 
 
 class Watch:
-    """Look at the frames of compiled functions where they go on after a break, or of a run that is only interpreted.
+    """Look at the frames of compiled functions at breaks, or of a run that is only interpreted.
 
-    Within the `with` statement `at_instruction(code, offset, depth)` is called when the frames of a compiled function have
-    been put back, before an instruction that runs eagerly; frames() then tells what they hold. `depth` is the number of
-    frames. `at_region(path)` is called when a region has run: the instructions that it stands for, each a tuple (code,
-    offset, depth); the last one may be the one that runs eagerly next. Breaks inside of an instruction that runs eagerly
-    are not looked at.
+    Within the `with` statement `at_instruction(code, offset, depth)` is called when the frames of a compiled function
+    have been put back, before an instruction that runs eagerly; frames() then tells what they hold. `depth` is the
+    number of frames. `at_region(path)` is called when a region has run: the instructions that it stands for, each a
+    tuple (code, offset, depth); the last one may be the one that runs eagerly next. Breaks inside of an instruction
+    that runs eagerly are not looked at.
 
-    run() calls a function in the interpreter, without capture, and calls `at_instruction` before each instruction. If it
-    returns True, what that instruction calls runs natively and unseen.
+    run() calls a function in the interpreter, without capture, and calls `at_instruction` before each instruction. If
+    it returns True, what that instruction calls runs natively and unseen.
     """
 
     def __init__(self, at_instruction, at_region=lambda path: None):
@@ -115,21 +115,21 @@ class Watch:
 
 
 def frames() -> tuple[BaseException | Nothing, list[Frame]]:
-    """Return the exception that is handled outside of the frames that are looked at, and the frames, outermost first."""
+    """Return the frames that are looked at, outermost first, after the exception that is handled outside of them."""
     handled, rows = _C.describe_frames(MISSING)
     return handled, [Frame(*row) for row in rows]
 
 
 def generator_state(generator) -> tuple[CodeType, int, tuple, tuple, object] | None:
-    """Return code, offset, locals, stack and current exception of a suspended generator; None for a running or dead one."""
+    """Return code, offset, locals, stack and current exception of a suspended generator; None for others."""
     return _C.describe_generator(generator, MISSING)
 
 
 class Spoiled:
     """Spoil a part of a region of a compiled function: a guard, or a step of its exit.
 
-    Within the `with` statement the guard says once that it does not hold, or the exit raises `error` when it comes to the
-    step. `kind` is one of KINDS; `region` and `index` are numbers below those that count() gives.
+    Within the `with` statement the guard says once that it does not hold, or the exit raises `error` when it comes to
+    the step. `kind` is one of KINDS; `region` and `index` are numbers below those that count() gives.
     """
 
     KINDS = ("guard", "step", "effect", "position")

@@ -45,7 +45,7 @@ Counter counter;  // guarded by the GIL, as these allocators are
 
 int note_ranges(dl_phdr_info* info, size_t, void*) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    const ElfW(Phdr) & part = info->dlpi_phdr[i];
     if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0) {
       uintptr_t begin = info->dlpi_addr + part.p_vaddr;
       counter.ranges.push_back({begin, begin + part.p_memsz, library_of(info->dlpi_name)});

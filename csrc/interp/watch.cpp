@@ -92,8 +92,8 @@ bool show_instruction(const Position& position, int nested) {
     return false;
   }
   const Position* outer = std::exchange(looked_at, &position);
-  bool answer = tell(current_watch->at_instruction, "Oii", position.frame->f_code, offset_of(position),
-                     depth_of(position));
+  bool answer =
+      tell(current_watch->at_instruction, "Oii", position.frame->f_code, offset_of(position), depth_of(position));
   looked_at = outer;
   return answer;
 }
@@ -133,10 +133,11 @@ Ref<> describe_frames(PyObject* missing) {
   for (const FrameState& frame : state.frames) {
     Ref<> locals = describe_values(frame.locals, missing);
     Ref<> stack = describe_values(frame.stack, missing);
-    Ref<> row = locals && stack ? steal(Py_BuildValue("(OiOOOOO)", frame.code.object(), frame.offset, locals.get(),
-                                                      stack.get(), frame.function.object(),
-                                                      given(frame.generator.object()), given(frame.handled.get())))
-                                : nullptr;
+    Ref<> row =
+        locals && stack
+            ? steal(Py_BuildValue("(OiOOOOO)", frame.code.object(), frame.offset, locals.get(), stack.get(),
+                                  frame.function.object(), given(frame.generator.object()), given(frame.handled.get())))
+            : nullptr;
     if (!rows || !row || PyList_Append(rows.get(), row.get()) < 0) {
       return nullptr;
     }
@@ -154,10 +155,9 @@ Ref<> describe_generator(PyObject* generator, PyObject* missing) {
   }
   Ref<> locals = describe_values(state.locals, missing);
   Ref<> stack = describe_values(state.stack, missing);
-  return locals && stack
-             ? steal(Py_BuildValue("(OiOOO)", state.code, state.offset, locals.get(), stack.get(),
-                                   state.handled != nullptr ? state.handled : missing))
-             : nullptr;
+  return locals && stack ? steal(Py_BuildValue("(OiOOO)", state.code, state.offset, locals.get(), stack.get(),
+                                               state.handled != nullptr ? state.handled : missing))
+                         : nullptr;
 }
 
 Ref<> run_watched(PyObject* callable, PyObject* args, PyObject* kwargs) {

@@ -29,7 +29,9 @@ std::vector<exits::Step>& steps_of(Region& region, Part part) {
 }  // namespace
 
 std::optional<Part> find_part(const char* name) {
-  for (auto [text, part] : {std::pair{"guard", Part::Guard}, {"step", Part::Step}, {"effect", Part::Effect},
+  for (auto [text, part] : {std::pair{"guard", Part::Guard},
+                            {"step", Part::Step},
+                            {"effect", Part::Effect},
                             {"position", Part::Position}}) {
     if (std::strcmp(text, name) == 0) {
       return part;

@@ -118,6 +118,24 @@ bool is_singleton(PyObject* primitive) {
          type != &PyRange_Type && !is_exactly_one_of(type, value_types);
 }
 
+namespace {
+
+// Ranges without items are equal, whatever their bounds are.
+bool same_range(PyObject* a, PyObject* b) {
+  for (const char* part : {"start", "stop", "step"}) {
+    Ref<> one = steal(PyObject_GetAttrString(a, part));
+    Ref<> other = steal(PyObject_GetAttrString(b, part));
+    bool same = one && other && same_primitive(one.get(), other.get());
+    PyErr_Clear();
+    if (!same) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 ALTERNATOR_WARM bool same_primitive(PyObject* a, PyObject* b) {
   if (a == b) {
     return true;
@@ -135,6 +153,9 @@ ALTERNATOR_WARM bool same_primitive(PyObject* a, PyObject* b) {
     Py_complex x = PyComplex_AsCComplex(a);
     Py_complex y = PyComplex_AsCComplex(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (type == &PyRange_Type) {
+    return same_range(a, b);
   }
   // Equality of the types that are left is C code that calls nobody.
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);

@@ -1,7 +1,7 @@
-"""Guards that fail, exits that raise, graphs that raise, memory that runs out: at every place, in warm calls and while tracing.
+"""Guards that fail, exits and graphs that raise, memory that runs out: at every place, in warm calls and while tracing.
 
-Nothing is lost: the call does what eager execution does, or raises the exception that was put there, and the calls after it are
-right in any case.
+Nothing is lost: the call does what eager execution does, or raises the exception that was put there, and the calls
+after it are right in any case.
 """
 
 import random
@@ -282,7 +282,8 @@ def call_with_failing_memory(compiled, at):
     return memory, found
 
 
-@pytest.mark.parametrize("places", [4, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("places", [4, 60])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_memory_runs_out_in_warm_calls(name, places):
     expected = Compiled(name).call_eagerly()
@@ -295,7 +296,8 @@ def test_memory_runs_out_in_warm_calls(name, places):
         del memory
 
 
-@pytest.mark.parametrize("places", [4, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("places", [4, 60])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_memory_runs_out_while_capturing(name, places):
     """The call runs eagerly; another one is captured."""
