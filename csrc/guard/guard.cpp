@@ -58,6 +58,17 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       Py_XDECREF(item);  // the sequence holds it
       return item;
     }
+    case Kind::DictKey: {
+      PyObject *key = nullptr, *value;
+      Py_ssize_t position = 0, number = 0;
+      *valid = PyDict_Check(parent);
+      while (*valid && PyDict_Next(parent, &position, &key, &value)) {
+        if (number++ == guard.index) {
+          return key;
+        }
+      }
+      return nullptr;
+    }
     case Kind::Gradient: return tensor::grad_of(parent);
     case Kind::Referent: return PyWeakref_GET_OBJECT(parent);
     case Kind::CellContents: return PyCell_GET(parent);

@@ -342,7 +342,10 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
   }
   graph_.read_dict_keys(node, holder);
   position = 0;
-  while (PyDict_Next(holder, &position, &key, &value)) {
+  for (Py_ssize_t number = 0; PyDict_Next(holder, &position, &key, &value); ++number) {
+    if (PyTuple_Check(key) && !PyODict_Check(holder)) {
+      graph_.read_object(node, Kind::DictKey, nullptr, number, key);  // the program may give it out
+    }
     graph_.read(node, Kind::DictItem, key, 0, value);
   }
 }

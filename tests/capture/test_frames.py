@@ -28,19 +28,6 @@ BREAKS = {**test_break_places.programs, **test_break_documents.programs, **test_
 # torch.manual_seed(), of this one, goes through the whole stack: the two ways of running it are not the same to it.
 STATE = [program for program in Program.find("state") if program.name != "draws_elsewhere"]
 GENERATED = 12
-# What is known to be wrong.
-KNOWN = {
-    "in_a_filter": "a filter that a trace makes holds the function of a stand-in",
-    8: "a closure that comes through a break is not read when a function is made of it",
-    9: "likewise",
-}
-
-
-def mark_known(names):
-    reason = KNOWN.get
-    return [pytest.param(n, marks=pytest.mark.xfail(reason=reason(n))) if n in KNOWN else n for n in names]
-
-
 # ---- Worlds: what a program is and what it is called with ----------------------------------------------------------
 
 
@@ -143,7 +130,7 @@ FEW = [3, pytest.param(ALL, marks=pytest.mark.full)]
 
 
 @pytest.mark.parametrize("places", FEW)
-@pytest.mark.parametrize("name", mark_known(BREAKS))
+@pytest.mark.parametrize("name", BREAKS)
 def test_programs_with_breaks(name, places):
     fill_caches(break_world, name)
     assert compare_everywhere(lambda: break_world(name), places) > 0
@@ -156,7 +143,7 @@ def test_programs_with_state(program, places):
     assert compare_everywhere(lambda: state_world(program), places) > 0
 
 
-@pytest.mark.parametrize("seed", mark_known(range(GENERATED)))
+@pytest.mark.parametrize("seed", range(GENERATED))
 def test_generated_programs(seed):
     compare_everywhere(GeneratedWorlds(seed), 3)
 
