@@ -135,11 +135,15 @@ def imports(x):
     return x + this_is_only_for_tests.VALUE
 
 
-def matches(x, point=complex(1, 2)):
+GROUP = ExceptionGroup("several", [ValueError()])
+
+
+def takes_apart(x):
     x = x + 1
-    match point:
-        case complex(real=1.0):  # HERE
-            return x * 2
+    try:
+        raise GROUP
+    except* ValueError:  # HERE
+        x = x * 2
     return x
 
 
@@ -303,7 +307,7 @@ SAID = {
     calls_disabled: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "reason: it is old", "Remove the"),
     steps: ("StepUnsupportedCall", "Call to `torch._dynamo.step_unsupported()`", "step_unsupported", "Remove the"),
     imports: ("ImportInside", "Unsupported import", "for the first time", "top of the file"),
-    matches: ("Construct", "Missing bytecode handler", "MATCH_CLASS", "in another way"),
+    takes_apart: ("Construct", "Missing bytecode handler", "CHECK_EG_MATCH", "in another way"),
     selects: ("DynamicShape", "Dynamic shape operator", "size of the result", "torch.where"),
     number: ("TensorScalar", "Data dependent operator", "float(x)", "the tensor itself"),
     lists: ("TensorValues", "Tensor data is read", "tolist", "Stay with tensors"),
