@@ -3,6 +3,8 @@
 // the module forget which places have warned.)
 #include "torch/ignored_warnings.h"
 
+#include "base/boundary.h"
+
 #include <c10/util/Exception.h>
 
 #include <utility>
@@ -71,7 +73,7 @@ PyObject* match(PyObject*, PyObject*) {
   ignored += ignoring > 0;
   return PyBool_FromLong(ignoring > 0);
 }
-PyMethodDef match_method = {"match", match, METH_O, nullptr};
+PyMethodDef match_method = {"match", as_method<match>(), METH_O, nullptr};
 
 }  // namespace
 
