@@ -59,15 +59,16 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       return item;
     }
     case Kind::DictKey: {
-      PyObject *key = nullptr, *value;
-      Py_ssize_t position = 0, number = 0;
+      PyObject* found = nullptr;
+      Py_ssize_t number = 0;
       *valid = PyDict_Check(parent);
-      while (*valid && PyDict_Next(parent, &position, &key, &value)) {
-        if (number++ == guard.index) {
-          return key;
-        }
+      if (*valid) {
+        py::visit_keys(parent, [&](PyObject* key) {
+          found = number++ == guard.index ? key : nullptr;
+          return found == nullptr;
+        });
       }
-      return nullptr;
+      return found;
     }
     case Kind::Gradient: return tensor::grad_of(parent);
     case Kind::Referent: return PyWeakref_GET_OBJECT(parent);

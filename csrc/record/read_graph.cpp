@@ -198,9 +198,7 @@ void ReadGraph::read(int parent, Kind kind, PyObject* key, Py_ssize_t index, PyO
   } else if (sort == Sort::Primitive) {
     guard->expect = Expect::Value;
     guard->value = share(value);
-    if (!source::is_singleton(value)) {
-      primitives_[value].push_back(list_.guards.size());
-    }
+    note_place(value);
   } else if (sort == Sort::Pinned && !(has_parts(value) && !is_constant(node_of(value)))) {
     guard->expect = Expect::Pinned;
     guard->pin = source::Pin::to(value);
@@ -234,6 +232,7 @@ void ReadGraph::read_value_of_number(int node, PyObject* value) {
   Guard guard = look_again(found->second.guard);
   guard.expect = Expect::Value;
   guard.value = share(value);
+  note_place(value);
   list_.guards.push_back(std::move(guard));
 }
 
@@ -246,6 +245,12 @@ Guard ReadGraph::look_again(size_t guard) const {
     again.key = source::Pin::to(key);
   }
   return again;
+}
+
+void ReadGraph::note_place(PyObject* primitive) {
+  if (!source::is_singleton(primitive)) {
+    primitives_[primitive].push_back(list_.guards.size());
+  }
 }
 
 int ReadGraph::identify(PyObject* primitive) {

@@ -26,6 +26,7 @@ class ReadGraph {
   // The node of a primitive, of which it matters which object it is: every place where the trace found this very object must
   // hold one and the same. A constant, if it was found nowhere: it belongs to code, or the trace made it.
   int identify(PyObject* primitive);
+  bool has_place(PyObject* primitive) const { return primitives_.count(primitive) != 0; }
 
   // Whether a node is there by identity, for good.
   bool is_constant(int node) const { return constants_.count(node) != 0; }
@@ -99,6 +100,8 @@ class ReadGraph {
   int add_node(PyObject* object, std::string name);
   std::optional<guard::Guard> begin_read(int parent, guard::Kind kind, PyObject* key, Py_ssize_t index);
   void end_read_of_object(guard::Guard guard, PyObject* key, PyObject* value);
+  // The next guard finds this primitive.
+  void note_place(PyObject* primitive);
   // Another guard that looks at the same thing.
   guard::Guard look_again(size_t guard) const;
   void read_hidden(int node, PyObject* object);

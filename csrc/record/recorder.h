@@ -227,8 +227,13 @@ class Recorder : public interp::Observer {
   bool read_moving_number(int node, guard::Kind kind, PyObject* key, PyObject* value);
   // `value`, or whatever number will be there, is on top of the stack when the next instruction begins.
   void await(Followed followed, PyObject* value);
+  // Puts a copy that is followed in its place; what has no copy (NaN) is relied on.
+  void follow(PyObject** value, Followed followed);
+  void rely_on(const Followed& followed, PyObject* value);
   void meet_awaited(const interp::Position& position);
   bool is_moving(PyObject* value) const;
+  // A number that is followed keeps its class, at least.
+  void read_class_of_number(PyObject* number);
   bool follow_arithmetic(int operation);
   // Numbers with symbols: record/rules_symbols.cpp.
   bool has_symbol(PyObject* value) const { return symbol_of(value) != nullptr; }

@@ -4,6 +4,7 @@
 #include "py/instance.h"
 #include "py/lru_cache.h"
 #include "py/members.h"
+#include "py/ordered_dict.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -37,6 +38,9 @@ bool is_plain_instance(PyObject* object) {
 // Hash and equality of the key are C code that looks at nothing else.
 bool is_plain_key(PyObject* key) {
   Sort sort = source::sort_of(key);
+  if (source::is_nan(key)) {
+    return false;  // found only by the very object, which no guard holds
+  }
   if (sort == Sort::Primitive || sort == Sort::Pinned) {
     return (!is_heap_type(key) || sort == Sort::Primitive || PyType_Check(key)) && !ReadGraph::has_parts(key);
   }
@@ -341,11 +345,16 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
     }
   }
   graph_.read_dict_keys(node, holder);
-  position = 0;
-  for (Py_ssize_t number = 0; PyDict_Next(holder, &position, &key, &value); ++number) {
-    if (PyTuple_Check(key) && !PyODict_Check(holder)) {
-      graph_.read_object(node, Kind::DictKey, nullptr, number, key);  // the program may give it out
+  Py_ssize_t number = 0;
+  py::visit_keys(holder, [&](PyObject* one) {
+    if (PyTuple_Check(one)) {
+      graph_.read_object(node, Kind::DictKey, nullptr, number, one);  // the program may give it out
     }
+    ++number;
+    return true;
+  });
+  position = 0;
+  while (PyDict_Next(holder, &position, &key, &value)) {
     graph_.read(node, Kind::DictItem, key, 0, value);
   }
 }
@@ -354,6 +363,9 @@ void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   Sort sort = source::sort_of(object);
   if (sort == Sort::Primitive) {
     return compared ? record_compared(object) : void();
+  }
+  if (!graph_.read_type(Py_TYPE(object))) {  // its methods may be called: __eq__, __index__
+    return abort(AbortReason::UnknownRead, "a class");
   }
   if (sort == Sort::Object) {
     record_contents(object);
@@ -478,6 +490,9 @@ void Recorder::record_truth(PyObject* object) {
 
 void Recorder::record_text(PyObject* object, int depth, bool by_base) {
   PyTypeObject* type = Py_TYPE(object);
+  if (!graph_.read_type(type)) {
+    return abort(AbortReason::UnknownRead, "a class");
+  }
   static PyObject* const names[] = {PyUnicode_InternFromString("__repr__"), PyUnicode_InternFromString("__str__"),
                                     PyUnicode_InternFromString("__format__")};
   bool python = false;

@@ -116,6 +116,8 @@ void Recorder::use_arguments(PyObject* callable, const Contract* contract, PyObj
       give_to_torch(arguments[i]);
     } else if (for_torch || contract == nullptr || !takes_unseen(callable, *contract, number, arguments[i])) {
       use_deep(arguments[i]);
+    } else if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+      read_class_of_number(arguments[i]);  // int(3) is 3, whatever the number is
     }
   }
   use_deep(receiver);

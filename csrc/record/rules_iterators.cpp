@@ -3,7 +3,6 @@
 // region fits the next turn as well.
 #include "py/instance.h"
 #include "py/iterator.h"
-#include "py/unique.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -187,17 +186,10 @@ bool Recorder::record_zip_advance(PyObject* iterator, int node, Item* item) {
 // The item is there: numbers in it become copies that are no other object.
 void Recorder::follow_item(PyObject** value, const Item& item) {
   if (item.node >= 0) {
-    PyObject* copy = py::unique_copy(*value);
-    if (copy == nullptr) {
-      return;
-    }
     Followed followed;
     followed.node = item.node;
     followed.ahead = item.ahead;
-    followed.kept = share(copy);
-    followed_.emplace(copy, std::move(followed));
-    Py_SETREF(*value, copy);
-    return;
+    return follow(value, std::move(followed));
   }
   auto size = static_cast<Py_ssize_t>(item.parts.size());
   if (size == 0 || !PyTuple_CheckExact(*value) || PyTuple_GET_SIZE(*value) != size) {

@@ -1,4 +1,5 @@
 // Primitives that the start of a region holds: moving one about needs no guard, doing anything with it does.
+#include "py/body.h"
 #include "py/generator.h"
 #include "py/unique.h"
 #include "record/recorder.h"
@@ -9,6 +10,13 @@ using py::Op;
 
 namespace {
 
+// `container[key] = value` keeps the value as it is, or gives it to Python code.
+bool stores_unseen(PyObject* container) {
+  static PyObject* const name = PyUnicode_InternFromString("__setitem__");
+  PyObject* method = _PyType_Lookup(Py_TYPE(container), name);
+  return py::body_kind(container) != py::BodyKind::None || (method != nullptr && PyFunction_Check(method));
+}
+
 bool is_concatenation(PyObject* left, PyObject* right) {
   return (PyList_CheckExact(left) && PyList_CheckExact(right)) || (PyTuple_Check(left) && PyTuple_Check(right));
 }
@@ -17,19 +25,7 @@ bool is_concatenation(PyObject* left, PyObject* right) {
 
 void Recorder::use(PyObject* value) {
   if (auto found = followed_.find(value); found != followed_.end()) {
-    const Followed& followed = found->second;
-    if (followed.is_address) {
-      return keying_ ? void() : abort(AbortReason::UnknownRead, "the address of an object");
-    }
-    if (followed.symbol) {
-      return settle(followed.symbol.get());
-    }
-    if (followed.operation >= 0) {
-      use(followed.left.get());
-      return use(followed.right.get());
-    }
-    return followed.is_item() ? graph_.read(followed.node, guard::Kind::IteratorItem, nullptr, followed.ahead, value)
-                              : graph_.read_value_of_number(followed.node, value);
+    return rely_on(found->second, value);
   }
   int slot = value != nullptr ? start_->slot_of_copy(value) : -1;
   if (slot < 0 || read_slots_[slot]) {
@@ -41,6 +37,21 @@ void Recorder::use(PyObject* value) {
   read_slots_[slot] = true;
   Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
   graph_.read_local(slot, name.get(), start_->at(slot));
+}
+
+void Recorder::rely_on(const Followed& followed, PyObject* value) {
+  if (followed.is_address) {
+    return keying_ ? void() : abort(AbortReason::UnknownRead, "the address of an object");
+  }
+  if (followed.symbol) {
+    return settle(followed.symbol.get());
+  }
+  if (followed.operation >= 0) {
+    use(followed.left.get());
+    return use(followed.right.get());
+  }
+  return followed.is_item() ? graph_.read(followed.node, guard::Kind::IteratorItem, nullptr, followed.ahead, value)
+                            : graph_.read_value_of_number(followed.node, value);
 }
 
 void Recorder::use_all() {
@@ -123,7 +134,11 @@ void Recorder::use_operand(Op op, int depth, bool torch) {
   switch (py::role_of(op, depth)) {
     case py::Role::Moved:
     case py::Role::OfCall: return;
-    case py::Role::Stored: return torch ? give_to_torch(operand) : void();
+    case py::Role::Stored:
+      if (torch) {
+        return give_to_torch(operand);
+      }
+      return stores_unseen(peek(2)) ? void() : use_deep(operand);
     case py::Role::LookedInto: return torch ? give_to_torch(operand) : use_deep(operand);
     case py::Role::Used:
     case py::Role::Truth:

@@ -40,6 +40,16 @@ void Recorder::await(Followed followed, PyObject* value) {
   awaiting_ = position_.frame;
 }
 
+void Recorder::follow(PyObject** value, Followed followed) {
+  PyObject* copy = py::unique_copy(*value);
+  if (copy == nullptr) {
+    return rely_on(followed, *value);
+  }
+  followed.kept = share(copy);
+  followed_.emplace(copy, std::move(followed));
+  Py_SETREF(*value, copy);
+}
+
 void Recorder::meet_awaited(const interp::Position& position) {
   if ((awaited_ || awaited_number_) && position.frame == awaiting_ &&
       position.stack_top > py::stack_base(position.frame)) {
@@ -47,11 +57,7 @@ void Recorder::meet_awaited(const interp::Position& position) {
     if (awaited_) {
       follow_item(top, *awaited_);
     } else if (is_number(*top) && (awaited_value_ == nullptr || awaited_value_ == *top)) {
-      if (PyObject* copy = py::unique_copy(*top)) {
-        awaited_number_->kept = share(copy);
-        followed_.emplace(copy, std::move(*awaited_number_));
-        Py_SETREF(*top, copy);
-      }
+      follow(top, std::move(*awaited_number_));
     }
   }
   awaited_.reset();
@@ -69,6 +75,16 @@ bool Recorder::is_moving(PyObject* value) const {
          (all_move_ || (moving_ != nullptr && moving_->count("L['" + start_->name_of(slot) + "']") != 0));
 }
 
+// Numbers from elsewhere than a slot have such a guard from the beginning, but for items of iterators.
+void Recorder::read_class_of_number(PyObject* number) {
+  if (int slot = start_->slot_of_copy(number); slot >= 0) {
+    Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
+    graph_.read_number(-1, Kind::Local, name.get(), slot, number);
+  } else if (auto found = followed_.find(number); found != followed_.end() && found->second.is_item()) {
+    use(number);
+  }
+}
+
 bool Recorder::follow_arithmetic(int operation) {
   PyObject *left = peek(2), *right = peek(1);
   if (moving_ == nullptr || !is_safe(operation) || !is_number(left) || Py_TYPE(left) != Py_TYPE(right) ||
@@ -76,12 +92,7 @@ bool Recorder::follow_arithmetic(int operation) {
     return false;
   }
   for (PyObject* operand : {left, right}) {
-    if (!is_moving(operand)) {
-      use(operand);
-    } else if (int slot = start_->slot_of_copy(operand); slot >= 0) {
-      Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
-      graph_.read_number(-1, Kind::Local, name.get(), slot, operand);
-    }
+    is_moving(operand) ? read_class_of_number(operand) : use(operand);
   }
   Followed followed;
   followed.operation = operation;

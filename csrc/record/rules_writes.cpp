@@ -298,7 +298,12 @@ std::optional<exits::Step> Recorder::outside(PyObject* object) {
   step.index = start_->slot_of_copy(object);
   bool primitive = source::sort_of(object) == Sort::Primitive;
   if (step.index < 0 && primitive) {
-    return std::nullopt;
+    if (!source::is_nan(object) || !graph_.has_place(object)) {
+      return std::nullopt;
+    }
+    step.kind = exits::StepKind::Node;  // which object it is can be seen
+    step.index = graph_.identify(object);
+    return step;
   }
   if (step.index < 0 && !graph_.is_outside(object)) {
     step.index = start_->only_slot_of(object);

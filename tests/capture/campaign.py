@@ -83,12 +83,23 @@ def judge(case, steps=None, choice=None, backend="eager", dynamic=None):
             for number in run_steps(pair, steps):
                 done = number
     except Difference as difference:
-        return difference.kind, difference.lines, steps[: done + 2]
+        steps = steps[: done + 2]
+        return (FINE, [], steps) if differs_eagerly(case, steps) else (difference.kind, difference.lines, steps)
     except SyntaxError as error:
         return "does not compile", [str(error)], []
     if said:
         return "alternator failed", said[:1], steps
     return FINE, [], steps
+
+
+def differs_eagerly(case, steps):
+    """Whether the program tells apart two runs of which neither is compiled: by addresses, say."""
+    try:
+        for _ in run_steps(Pair(case, compile=lambda program: program), steps):
+            pass
+    except Difference:
+        return True
+    return False
 
 
 def judge_seed(seed, backend="eager"):
@@ -236,6 +247,8 @@ class Campaign:
             self.reduce_all()
 
     def note(self, seed, verdict, details, steps):
+        if verdict.startswith("killed") and dies_eagerly(seed):
+            return  # torch's own crash
         self.findings.append((seed, verdict, details, steps))
         if self.out:
             with open(self.out, "a") as file:
@@ -278,6 +291,25 @@ def judge_apart(case, steps, backend, dynamic=None, seconds=10):
         name = signal.Signals(os.WTERMSIG(status)).name
         return ("hang" if name == "SIGALRM" else f"killed by {name}"), [name], steps
     return json.loads(text) if text else ("the harness fails", [], steps)
+
+
+def dies_eagerly(seed):
+    """Whether the same calls kill a process in which nothing is compiled."""
+
+    def do(_, writer):
+        prepare_worker()
+        signal.alarm(HANG_SECONDS)
+        choice = random.Random(seed * 2 + 1)
+        choice.choice(DYNAMIC)
+        case = sources.write(seed)
+        pair = Pair(case, compile=lambda program: program)
+        for _ in run_steps(pair, plan_calls(pair, case, choice)):
+            pass
+        os._exit(0)
+
+    process, reader = fork(do, None)
+    os.close(reader)
+    return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
 
 def with_text(case, text):

@@ -19,6 +19,7 @@ import weakref
 import torch
 
 from alternator.testing import own_attributes
+from capture import mutations
 from capture.world import ITERATORS, look_at_iterator
 
 FILE = "<program>"
@@ -134,7 +135,7 @@ class Description:
             self.part(i, item)
 
     def add_dict(self, value):
-        ordered = isinstance(value, collections.OrderedDict)
+        ordered = isinstance(value, collections.OrderedDict) and not mutations.walks_by_hash(value)
         items = list((collections.OrderedDict if ordered else dict).items(value))
         self.say(type(value).__name__, len(items))
         if isinstance(value, collections.defaultdict):

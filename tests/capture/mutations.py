@@ -156,7 +156,16 @@ def mutate_tuple(value):
     }
 
 
+def walks_by_hash(value):
+    """CPython looks the keys of an OrderedDict up in order to walk over them: a hash that changed makes that endless."""
+    keys = dict.keys(value) if isinstance(value, collections.OrderedDict) else ()
+    return any(isinstance(type(key).__hash__, types.FunctionType) for key in keys)
+
+
 def mutate_dict(value):
+    if walks_by_hash(value):
+        return {"empty": dict, "None": lambda: None}
+
     def turn_key(key):
         return float(key) if isinstance(key, int) else OtherStr(key) if isinstance(key, str) else key
 

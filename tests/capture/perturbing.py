@@ -239,6 +239,8 @@ class Walk:
 
     def add_dict(self, path, value):
         kind = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+        if mutations.walks_by_hash(value):
+            return
         for i, (key, item) in enumerate([*kind.items(value)]):
             put = functools.partial(kind.__setitem__, value, key)
             label = f"[{key!r}]" if isinstance(key, (int, str, float)) else f"[key {i}]"
