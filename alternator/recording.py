@@ -444,7 +444,8 @@ class Tracer:
             if operation is None:
                 args, kwargs = written_args, self.place(func, written_kwargs or {})
             elif operation is ...:
-                if func is torch.Tensor.unbind:
+                # Rows of a tensor with a history are views that must not be written to: `unbind` says so, `x[0]` does not.
+                if func is torch.Tensor.unbind and not any(row.requires_grad for row in result):
                     return self.write_rows(args[0], result, site)
             elif any(isinstance(operand, torch.Tensor) for operand in written_args):
                 kind, target, args, kwargs = "call_function", operation, written_args, {}

@@ -63,6 +63,28 @@ return inner(x)
 row("named tuple that is made, behind percent", [("args[1][1][0]", "+1")], "b=[1, [2]]", "'%s-%s' % Point(b, 1)")
 row("named tuple by an item in a template", [("args[1][0]", "+1")], "p=Point(1, 2)", "'{0[0]}'.format(p)")
 
+row("number stored by an index that is a named tuple", [("args[2]", "+1")], "q=Point(0, [1]), m=-1",
+    "y = x * 1\ny[q] = m\nreturn y")  # fmt: skip
+row("class of a number that int() gives back", [("args[1]", "None")], "n=2", "k = [int(n)]\nreturn x + 1")
+row("class of what a list is searched for", [("Record.__eq__", "another result"), CALL, ("args[1][1].name", "longer")],
+    "a=[Record('a'), Record('b')], v=Record('b')", "y = x + 1\nstop()\nreturn y * 2 if v not in a else y")  # fmt: skip
+row("class of a member in a format", [("Level.__format__", "another")], "m=Level.LOW", "f'{m:{m}}'")
+
+# ---- numbers that change and become NaN, which has no copy -------------------------------------------------------------
+NAN = [("h", "nan"), CALL]
+row("NaN in a global, for torch", NAN, "", "return x * h", "h = 2.5")
+row("NaN in a global, as a result", NAN, "", "return x * 2, h", "h = 2.5")
+row(
+    "NaN that an operation gives",
+    [("h", "+1"), ("h", "0")],
+    "",
+    "return x * 2, (h * 1e308) * 10 - (h * 1e308) * 10",
+    "h = 0.0",
+)
+row("NaN from an iterator behind a break", [("args[1][1]", "nan"), CALL], "a=[1.5, 2.5]",
+    "for i in a:\n    stop()\n    x = x * i\nreturn x")  # fmt: skip
+row("NaN in a match", NAN, "", "match [h]:\n    case [i]:\n        return x * i", "h = 2.5")
+
 # ---- identity --------------------------------------------------------------------------------------------------------
 row("NaN in its list", [("v", "fresh"), ("a", "in place: append")], "", "return x + (v in a) + a.count(v)",
     "v = float('nan')\na = [v]")  # fmt: skip
@@ -81,6 +103,9 @@ row(
     "k = f\nstop()\nreturn x * 2, f is g, k is f",
 )
 row("key that is a tuple", [], "d={(1, 2): 3}", "return x + 1, [k for k in d], d")
+row("key of an OrderedDict that is a tuple", [("args[1]", "in place: append")], "d=collections.OrderedDict({(1, 2): 3, (4, 5): 6})",
+    "return x + 1, [k for k in d], d")  # fmt: skip
+row("key that is NaN", [("again",), ("args[2]", "fresh")], "d={1: 2}, v=float('nan')", "d[v] = v\nreturn x + 1")
 row("items of a slice's new value are the same", [], "a=[1, 2], v=[[3], (4, 'a')]", "a[1:] = v\nreturn x * 2, a, v")
 
 # ---- exceptions ------------------------------------------------------------------------------------------------------
@@ -90,6 +115,13 @@ row(
     [],
     "i=torch.tensor([9])",
     "y = x * 1\nstop()\ny[0] = 7\nreturn y[:, i] * 2",
+)
+
+row(
+    "row of a tensor with a history is written to",
+    [("args[0]", "requires_grad")],
+    "",
+    "y = x * 2\nfor row in y:\n    row.mul_(3)\nreturn y",
 )
 
 # ---- crashes ---------------------------------------------------------------------------------------------------------

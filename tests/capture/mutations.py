@@ -157,8 +157,8 @@ def mutate_tuple(value):
 
 
 def walks_by_hash(value):
-    """CPython looks the keys of an OrderedDict up in order to walk over them: a hash that changed makes that endless."""
-    keys = dict.keys(value) if isinstance(value, collections.OrderedDict) else ()
+    """CPython looks keys of an OrderedDict up in order to walk over them: a hash that changed makes that endless."""
+    keys = [*dict.__iter__(value)] if isinstance(value, collections.OrderedDict) else ()
     return any(isinstance(type(key).__hash__, types.FunctionType) for key in keys)
 
 
