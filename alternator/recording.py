@@ -444,7 +444,7 @@ class Tracer:
             if operation is None:
                 args, kwargs = written_args, self.place(func, written_kwargs or {})
             elif operation is ...:
-                # Rows of a tensor with a history are views that must not be written to: `unbind` says so, `x[0]` does not.
+                # Rows of a tensor with a history must not be written to: `unbind` says so, `x[0]` does not.
                 if func is torch.Tensor.unbind and not any(row.requires_grad for row in result):
                     return self.write_rows(args[0], result, site)
             elif any(isinstance(operand, torch.Tensor) for operand in written_args):

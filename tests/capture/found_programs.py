@@ -70,7 +70,7 @@ row("class of what a list is searched for", [("Record.__eq__", "another result")
     "a=[Record('a'), Record('b')], v=Record('b')", "y = x + 1\nstop()\nreturn y * 2 if v not in a else y")  # fmt: skip
 row("class of a member in a format", [("Level.__format__", "another")], "m=Level.LOW", "f'{m:{m}}'")
 
-# ---- numbers that change and become NaN, which has no copy -------------------------------------------------------------
+# ---- numbers that change and become NaN, which has no copy -----------------------------------------------------------
 NAN = [("h", "nan"), CALL]
 row("NaN in a global, for torch", NAN, "", "return x * h", "h = 2.5")
 row("NaN in a global, as a result", NAN, "", "return x * 2, h", "h = 2.5")
@@ -103,7 +103,7 @@ row(
     "k = f\nstop()\nreturn x * 2, f is g, k is f",
 )
 row("key that is a tuple", [], "d={(1, 2): 3}", "return x + 1, [k for k in d], d")
-row("key of an OrderedDict that is a tuple", [("args[1]", "in place: append")], "d=collections.OrderedDict({(1, 2): 3, (4, 5): 6})",
+row("key of an OrderedDict that is a tuple", [CALL], "d=collections.OrderedDict({(1, 2): 3, (4, 5): 6})",
     "return x + 1, [k for k in d], d")  # fmt: skip
 row("key that is NaN", [("again",), ("args[2]", "fresh")], "d={1: 2}, v=float('nan')", "d[v] = v\nreturn x + 1")
 row("items of a slice's new value are the same", [], "a=[1, 2], v=[[3], (4, 'a')]", "a[1:] = v\nreturn x * 2, a, v")

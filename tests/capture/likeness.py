@@ -231,7 +231,7 @@ class Description:
         if isinstance(value, OVERFLOWS):
             return
         lines = traceback.extract_tb(value.__traceback__) if value.__traceback__ is not None else ()
-        # Where CPython has joined two instructions into one, a variable without a value is missed in the line of the first.
+        # Where CPython has joined two instructions, a variable without a value is missed in the line of the first.
         exact = not isinstance(value, UnboundLocalError)
         self.say(*((f.name, f.lineno if exact else 0) for f in lines if f.filename == FILE))
         if isinstance(value, BaseExceptionGroup):
