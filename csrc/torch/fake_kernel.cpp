@@ -215,6 +215,15 @@ void refuse_quantized(const OperatorInfo& info, std::span<const c10::IValue> val
   TORCH_CHECK_NOT_IMPLEMENTED(!c10::isQIntType(dtype), info.name, ": no fake can stand for a tensor of type ", dtype);
 }
 
+// Kernels insist on both running statistics or none; fakes of torch's own do not look.
+void refuse_half_of_statistics(const OperatorInfo& info, std::span<const c10::IValue> values) {
+  if (!info.hides_writes) return;
+  auto given = [&](int i) { return values[i].isTensor() && values[i].toTensor().defined(); };
+  for (int i : info.silent_writes) {
+    TORCH_CHECK_VALUE(given(i) == given(info.silent_writes.front()), info.name, ": one of the running statistics is missing");
+  }
+}
+
 void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
   const std::shared_ptr<const OperatorInfo> found = find_operator(op);
   const OperatorInfo& info = *found;
@@ -231,6 +240,7 @@ void run_fallback(const c10::OperatorHandle& op, DispatchKeySet, Stack* stack) {
     default: break;
   }
   refuse_quantized(info, values);
+  refuse_half_of_statistics(info, values);
   if (WriteLog::Entries* log = WriteLog::current()) log->note(info, values, off);
   replace_real_arguments(op, info, values);
   if (is_lift(info)) return;  // its only argument is its result

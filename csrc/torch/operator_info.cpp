@@ -104,7 +104,7 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   info.name = name_operator(schema);
   info.kernel = find_meta_kernel(info.name);
   info.rule = find_shape_rule(info.name);
-  const bool hides = has_rule(info.name, schema.name(), Rule::Hides);
+  info.hides_writes = has_rule(info.name, schema.name(), Rule::Hides);
   const bool counted = op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -113,7 +113,7 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
     if (name == "dtype" || name == "out_dtype") info.dtype_argument = static_cast<int>(i);
     if (name == "train" || name == "training" || name == "dropout_p") info.draws_if = static_cast<int>(i);
     const bool written = arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
-    const bool hidden = hides && name.starts_with("running_");
+    const bool hidden = info.hides_writes && name.starts_with("running_");
     info.writes = info.writes || written;
     if (hidden || written) info.written.push_back(static_cast<int>(i));
     if (hidden || (written && !counted)) info.silent_writes.push_back(static_cast<int>(i));

@@ -47,6 +47,7 @@ struct OperatorInfo {
   int device_argument = -1;                     // index of the argument that says where results are, or -1
   int dtype_argument = -1;                      // index of the argument that says which type results have, or -1
   bool writes = false;                          // some argument is written to
+  bool hides_writes = false;                    // HIDES_WRITES
   std::vector<int> silent_writes;               // arguments that are written to and that torch does not count writes to
   std::vector<int> written;                     // arguments that are written to, silently or not
   Failure failure = Failure::Any;

@@ -124,6 +124,9 @@ row(
     "y = x * 2\nfor row in y:\n    row.mul_(3)\nreturn y",
 )
 
+row("traceback where one of the running statistics is missing", [], "", "return norm(x + 1)",
+    "norm = torch.nn.BatchNorm1d(4)\nnorm._buffers['running_mean'] = None")  # fmt: skip
+
 # ---- crashes ---------------------------------------------------------------------------------------------------------
 row("index that contains itself", [], "b=[1]", "b[0] = b\nreturn (x + 1)[b]")
 row("index that contains itself, stored to", [], "b=[1]", "y = x + 1\nb[0] = b\ny[b] = 2\nreturn y")
