@@ -6,6 +6,8 @@ A function that is in no row cannot run while tracing: a call of it is a break.
 from __future__ import annotations
 
 import _abc
+import _collections
+import _thread
 import builtins
 import collections
 import contextvars
@@ -38,10 +40,13 @@ def is_c_function(value):
     return isinstance(value, types.BuiltinFunctionType)
 
 
+def is_exception(value):
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
 def is_plain_exception(value):
     """Tell whether it is a class of exceptions that have arguments and nothing else."""
-    is_exception = isinstance(value, type) and issubclass(value, BaseException)
-    return is_exception and value.__basicsize__ == BaseException.__basicsize__
+    return is_exception(value) and value.__basicsize__ == BaseException.__basicsize__
 
 
 SET_METHODS = [
@@ -65,17 +70,25 @@ def make_rows() -> dict[str, list]:
 
     return {
         "keeps": [
-            *(slice, property, classmethod, staticmethod),
-            *(object.__init__, object.__new__, object.__init_subclass__),
+            *(
+                slice,
+                property,
+                classmethod,
+                staticmethod,
+                _collections._tuplegetter,
+                _thread.RLock,
+            ),
+            *(object.__init__, object.__new__, object.__init_subclass__, _abc._abc_init, type.__init__),
         ],
         "values": [
+            *(cls.__new__ for cls in (int, float, complex, str, bytes, slice, range)),
             *(abs, chr, divmod, ord, pow, round, hex, oct, bin, int, float, complex, range, object, super),
             *(bytes, bytearray, torch.Size, torch.Size.__reduce__, str.join),
             *(method for cls in (re.Pattern, re.Match) for method in all_methods(cls)),
             *(operator.itemgetter.__reduce__, operator.attrgetter.__reduce__, operator.itemgetter, operator.attrgetter),
             *[value for value in vars(math).values() if isinstance(value, types.BuiltinFunctionType)],
             *(method for cls in (int, float, complex, bool, str, bytes, range, slice) for method in all_methods(cls)),
-            *(operator.index, operator.neg),
+            *(operator.index, operator.neg, sys.intern),
             *(torch.is_grad_enabled, torch._C._is_torch_function_enabled),
             torch._C._group_tensors_by_device_and_dtype,  # its stand-in has read the lists
             # Nothing is captured while torch.jit traces or a dispatch mode is on.
@@ -105,19 +118,29 @@ def make_rows() -> dict[str, list]:
             *methods(dict, "items", "keys", "values", "copy", "__iter__"),
             *methods(collections.OrderedDict, "items", "keys", "values", "copy", "__iter__"),
             *methods(list, "copy", "__iter__", "__reversed__", "__add__", "__mul__", "__rmul__"),
-            *methods(tuple, "__iter__", "__new__", "__getnewargs__", "__add__", "__mul__", "__rmul__"),
+            *methods(tuple, "__iter__", "__getnewargs__", "__add__", "__mul__", "__rmul__"),
             *methods(collections.deque, "copy", "__copy__", "__add__", "__mul__", "__rmul__"),
         ],
         "iterates": [
+            *(cls.__new__ for cls in (tuple, list, dict, set, frozenset, collections.deque, collections.defaultdict)),
+            *(collections.OrderedDict.__new__, *(cls.__new__ for cls in vars(builtins).values() if is_exception(cls))),
             *(dict, enumerate, zip, map, filter, reversed),
-            *(itertools.chain, itertools.islice, itertools.repeat, itertools.count, itertools.starmap),
+            *(
+                itertools.chain,
+                itertools.chain.from_iterable,
+                itertools.islice,
+                itertools.repeat,
+                itertools.count,
+                itertools.starmap,
+            ),
             *(itertools.accumulate, itertools.product, itertools.zip_longest, itertools.takewhile, itertools.dropwhile),
             *(itertools.filterfalse, itertools.combinations, itertools.permutations, itertools.pairwise),
             *(itertools.combinations_with_replacement, itertools.compress, itertools.groupby, itertools.cycle),
             *[cls for cls in vars(torch.return_types).values() if isinstance(cls, type)],
-            *(functools.partial, collections.OrderedDict, collections.deque, collections.defaultdict),
+            *(collections.OrderedDict, collections.deque, collections.defaultdict),
             types.SimpleNamespace,
         ],
+        "binds": [functools.partial],  # what it binds may be another one, which it takes apart
         "compares": [
             *(method for cls in (set, frozenset) for method in methods(cls, "__contains__", *SET_METHODS)),
             *(method for cls in (dict, collections.OrderedDict) for method in methods(cls, "__or__", "__ror__")),
@@ -163,17 +186,32 @@ def make_rows() -> dict[str, list]:
         ],
         "measures": [len, *(cls.__len__ for cls in (list, tuple, dict, set, frozenset, collections.deque))],
         "decides": [bool, operator.truth, operator.not_],
-        "resumes": [*methods(types.GeneratorType, "send", "throw", "close")],
+        "resumes": [
+            *methods(types.GeneratorType, "send", "throw", "close"),
+            property.__set_name__,
+            *methods(_thread.RLock, "__enter__", "__exit__"),
+        ],
         "class_body": [builtins.__build_class__],
+        "class": [type, type.__new__],
+        "text": [exec, eval],
+        "frame": [sys._getframe],
+        "thread": [_thread.get_ident],
         "primed": [
             *find_caches_of_typing(),
             # torch.ops.space.name.overload: what was never looked for before
             *(cls.__getattr__ for cls in (torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)),
         ],
         "registry": [_abc._abc_instancecheck, _abc._abc_subclasscheck],
-        "tests_type": [isinstance, issubclass, callable, type, type.__instancecheck__, type.__subclasscheck__],
+        "tests_type": [isinstance, issubclass, callable, type.__instancecheck__, type.__subclasscheck__],
         "gets_attribute": [getattr, hasattr, object.__getattribute__, vars],
-        "sets_attribute": [setattr, delattr, object.__setattr__, object.__delattr__],
+        "sets_attribute": [
+            setattr,
+            delattr,
+            object.__setattr__,
+            object.__delattr__,
+            type.__setattr__,
+            type.__delattr__,
+        ],
         "item": [torch.Tensor.item],
         "gets_item": [
             *methods(dict, "get", "__getitem__", "__contains__"),
@@ -185,14 +223,14 @@ def make_rows() -> dict[str, list]:
         "sets_item": [
             *methods(dict, "__setitem__", "__delitem__", "pop", "setdefault"),
             *methods(collections.OrderedDict, "__setitem__", "__delitem__", "pop", "setdefault"),
-            *(operator.setitem, operator.delitem, set.add),
+            *(operator.setitem, operator.delitem, set.add, set.discard, set.remove),
         ],
         "searches": [list.remove, list.sort, collections.deque.remove],
         "updates": [
             *methods(list, "insert", "pop", "clear", "reverse", "__init__", "__setitem__"),
             *methods(list, "__delitem__", "__imul__"),
             *methods(dict, "update", "popitem", "clear", "__init__", "__ior__"),
-            *methods(set, "discard", "remove", "update", "clear", "pop", "__init__", "__ior__"),
+            *methods(set, "update", "clear", "pop", "__init__", "__ior__"),
             *methods(set, "difference_update", "intersection_update", "symmetric_difference_update"),
             *methods(set, "__iand__", "__isub__", "__ixor__"),
             *methods(collections.deque, "appendleft", "pop", "popleft", "extendleft", "clear", "rotate", "__init__"),
@@ -210,7 +248,7 @@ def make_rows() -> dict[str, list]:
             *(torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.backward, torch.Tensor.data_ptr),
             torch.Tensor.__deepcopy__,
             *(torch.Tensor.__bool__, torch.Tensor.__int__, torch.Tensor.__float__, torch.Tensor.__index__),
-            *(torch.autograd.backward, torch.autograd.grad, print, input, open, exec, eval, compile),
+            *(torch.autograd.backward, torch.autograd.grad, print, input, open, compile),
         ],
         "setting": [
             *(sys.getrecursionlimit, contextvars.ContextVar.get, *find_getters()),

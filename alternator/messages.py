@@ -296,6 +296,14 @@ ROWS = [
         ("Compute with it outside of the compiled function.", "Pass it as a tensor: `torch.tensor(n)`."),
     ),
     Row(
+        "VaryingClass",
+        "VaryingClass",
+        "A class that each call makes anew: `{detail}`",
+        "`{detail}` is a class that this call has made, or an object of one; instead of a graph for each call, its use "
+        "runs eagerly.",
+        ("Define the class outside of the compiled function.",),
+    ),
+    Row(
         "AddressKept",
         "UnsupportedResult",
         "The address of an object is used: `id()`",
@@ -315,7 +323,8 @@ ROWS = [
         "ClassDefinition",
         "UnsupportedInstruction",
         "LOAD_BUILD_CLASS bytecode not supported",
-        "A class is defined in the compiled function, with a metaclass or in a way that runs code of its own.",
+        "A class is defined in the compiled function, and making it runs code of its own that cannot be traced: its "
+        "metaclass is no class, or a base or a descriptor is C code.",
         ("Move the class to outside of the compiled function.",),
         ("LOAD_BUILD_CLASS",),
     ),

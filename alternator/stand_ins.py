@@ -10,6 +10,7 @@ A stand-in calls the real function by its name. Reads of this file's globals nee
 
 from __future__ import annotations
 
+import _abc
 import _collections
 import collections
 import functools
@@ -106,6 +107,19 @@ def remove(self, value, /):
     del self[list.index(self, value)]
 
 
+# ---- Functions that look into classes ------------------------------------------------------------------------------
+
+
+def begin_abstract_class(cls, /):
+    """Look at what decides which methods of a new class are abstract."""
+    for value in cls.__dict__.values():
+        getattr(value, "__isabstractmethod__", False)
+    for base in cls.__bases__:
+        for name in getattr(base, "__abstractmethods__", ()):
+            getattr(getattr(cls, name, None), "__isabstractmethod__", False)
+    return _abc._abc_init(cls)
+
+
 # ---- Functions that call what they are given -----------------------------------------------------------------------
 
 
@@ -189,9 +203,7 @@ def count_elements(mapping, iterable, /):
 
 
 def chain_from(iterables, /):
-    if not isinstance(iterables, (list, tuple)):
-        raise TypeError
-    return itertools.chain(*iterables)
+    return itertools.chain.from_iterable((item for item in iterable) for iterable in iterables)
 
 
 def update(self, pairs, /, **items):
@@ -366,6 +378,7 @@ STAND_INS = {
         itertools.compress: compress,
         itertools.chain.from_iterable: chain_from,
         _collections._count_elements: count_elements,
+        _abc._abc_init: begin_abstract_class,
         torch._C._group_tensors_by_device_and_dtype: group_tensors,
     },
     # an argument is an iterator

@@ -25,6 +25,12 @@ constexpr Contract kContracts[] = {
 const void* key_of(PyObject* callable) {
   PyTypeObject* type = Py_TYPE(callable);
   if (type == &PyCFunction_Type) {
+    // All __new__ of C code are one function, bound to a class.
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    if (self != nullptr && PyType_Check(self) &&
+        std::strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0) {
+      return reinterpret_cast<const void*>(reinterpret_cast<PyTypeObject*>(self)->tp_new);
+    }
     return reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
   }
   if (type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type) {

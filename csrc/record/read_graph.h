@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "guard/guard.h"
+#include "py/class_census.h"
 
 namespace alternator::record {
 
@@ -61,9 +62,17 @@ class ReadGraph {
   void read_word(int parent, Py_ssize_t offset, Py_ssize_t value);
   // A class that something was looked up on. False if it cannot be watched (CPython ran out of versions).
   bool read_type(PyTypeObject* type);
-  // A class that the trace made: not watched, but its bases are.
-  void add_fresh_class(PyObject* type) { fresh_classes_.emplace(type, share(type)); }
-  bool is_fresh_class(PyObject* type) const { return fresh_classes_.count(type) != 0; }
+  // The trace is about to make a class: those that there are now are from outside.
+  void count_classes() {
+    if (!classes_before_.is_taken()) {
+      classes_before_.take();
+    }
+  }
+  // A class that the trace made: not watched, but its bases are. None dies before the trace ends: that takes a collection.
+  bool is_fresh_class(PyObject* type) const {
+    return classes_before_.is_taken() && PyType_Check(type) &&
+           !classes_before_.has(reinterpret_cast<PyTypeObject*>(type)) && !is_outside(type);
+  }
   // What a class holds, once read_type() watches the class: it is there for good, what is in it by its own reads.
   void note_class_value(PyTypeObject* type, PyObject* name, PyObject* value);
   // What a function without arguments says of the state of torch or Python.
@@ -110,7 +119,7 @@ class ReadGraph {
   guard::GuardList list_;
   size_t with_site_ = 0;
   std::unordered_map<PyObject*, int> nodes_;
-  std::unordered_map<PyObject*, Ref<>> fresh_classes_;
+  py::ClassCensus classes_before_;
   std::unordered_set<int> constants_;
   std::unordered_map<PyTypeObject*, std::shared_ptr<const guard::ClassContents>> classes_;
   struct SeenHash {

@@ -135,6 +135,9 @@ void Recorder::read_slot(int slot) {
   if (read_slots_[slot] || start_->has_copy(slot)) {
     return;
   }
+  if (!varying_.empty() && varying_[slot]) {
+    return abort(AbortReason::VaryingClass, start_->name_of(slot));
+  }
   read_slots_[slot] = true;
   Ref<> name = steal(PyUnicode_FromString(start_->name_of(slot).c_str()));
   graph_.read_local(slot, name.get(), start_->at(slot));
@@ -212,7 +215,7 @@ void Recorder::note_generator() {
   auto* generator = reinterpret_cast<PyObject*>(py::generator_of(position_.frame));
   record_frame_start();  // what is in front of it ran in CPython's loop
   if (start_->frame_of(generator) < 0) {
-    graph_.add_constant(position_.frame->f_globals, "G");
+    globals_node(position_.frame->f_globals);
     generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
     PyErr_Clear();
   }
@@ -315,7 +318,6 @@ Verdict Recorder::before_instruction(const Position& position) {
     fresh_functions_.emplace(position.stack_top[-1], share(position.stack_top[-1]));
   }
   made_function_ = false;
-  meet_class(position);
   meet_result(position);
   meet_awaited(position);
   position_ = position;
@@ -351,6 +353,10 @@ Verdict Recorder::before_instruction(const Position& position) {
     return Verdict::Abandon;
   }
   begin_generator(base);
+  meet_class(position);
+  if (ended_) {
+    return Verdict::Abandon;
+  }
   if (current_fault != nullptr && meet_fault()) {
     return ended_ ? Verdict::Abandon : Verdict::Raise;
   }
@@ -394,6 +400,8 @@ Verdict Recorder::before_instruction(const Position& position) {
 Verdict Recorder::on_exception(const Position& position) {
   show_mode();
   expected_result_ = nullptr;
+  executed_ = Executed();
+  std::erase(defining_, position.frame);
   keep_place_of_exception();
   for (PyObject* lack : {PyExc_MemoryError, PyExc_RecursionError}) {
     if (PyErr_ExceptionMatches(lack)) {
@@ -462,6 +470,7 @@ void Recorder::record_frame_start() {
   if (recorder_of(object) == RecordedBy::Scope) {
     record_scope_start(object);
   }
+  meet_executed_text(frame);
   if (is_fresh_function(object) || is_stand_in(frame->f_globals)) {
     return;  // made by the trace; so are its cells and defaults, or they were read when it was made
   }
@@ -508,7 +517,7 @@ void Recorder::record_function_parts(int node, PyFunctionObject* function) {
 // A dict cannot be watched, but what holds it can: the module whose dict it is, or the function of a frame that began
 // before the region.
 int Recorder::globals_node(PyObject* globals) {
-  if (int node = graph_.node_of(globals); node >= 0) {
+  if (int node = graph_.node_of(globals); node >= 0 || is_fresh_globals(globals)) {
     return node;
   }
   static PyObject* const name = PyUnicode_InternFromString("__name__");
@@ -540,14 +549,17 @@ int Recorder::module_dict_node(PyObject* module) {
   return globals_node(dict);
 }
 
-void Recorder::record_with(PyTypeObject* type) {
+void Recorder::record_with(PyObject* manager) {
+  PyTypeObject* type = Py_TYPE(manager);
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");
   }
   static PyObject* const names[] = {PyUnicode_InternFromString("__enter__"), PyUnicode_InternFromString("__exit__")};
   for (PyObject* name : names) {
     PyObject* method = _PyType_Lookup(type, name);
-    if (method != nullptr && !PyFunction_Check(method)) {
+    const Contract* contract = method != nullptr ? contract_of(method) : nullptr;
+    bool own = contract != nullptr && contract->writes == Writes::Itself && is_fresh_instance(manager);  // a lock
+    if (method != nullptr && !PyFunction_Check(method) && !own) {
       return abort(AbortReason::UnsupportedContext, std::string("an object of type ") + type->tp_name);
     }
     note_class_value(type, name, method);
@@ -610,6 +622,11 @@ void Recorder::record_by_rule(Op op, int oparg) {
     case Op::kDELETE_ATTR: return record_attribute_write(peek(1), name_at(oparg), op == Op::kDELETE_ATTR);
     case Op::kJUMP_BACKWARD: return depth_ == 1 && number_ > kLongTrace ? abort(AbortReason::LongTrace, "") : void();
     case Op::kRETURN_VALUE:
+      if (class_bodies_.count(reinterpret_cast<PyObject*>(position_.frame->f_func)) != 0 &&
+          !read_class_space(position_.frame->f_locals)) {
+        abort(AbortReason::UnsupportedInstruction, "LOAD_BUILD_CLASS");
+      }
+      return;
     case Op::kYIELD_VALUE: return;  // of another frame than the outermost; use_operands() has seen what C code gets
     case Op::kCALL: return record_vector_call(*call_site());
     case Op::kCALL_FUNCTION_EX: return record_star_call(*call_site());
@@ -631,7 +648,7 @@ void Recorder::record_by_rule(Op op, int oparg) {
     case Op::kWITH_EXCEPT_START:
       record_context_exit(peek(4));
       return ended_ ? void() : record_call(peek(4), nullptr, 0);
-    case Op::kBEFORE_WITH: record_with(Py_TYPE(peek(1))); return ended_ ? void() : record_context_enter(peek(1));
+    case Op::kBEFORE_WITH: record_with(peek(1)); return ended_ ? void() : record_context_enter(peek(1));
     case Op::kMATCH_MAPPING:
     case Op::kMATCH_SEQUENCE: return record_type_flag(peek(1));
     case Op::kMATCH_KEYS: return record_match_keys(peek(2), peek(1));

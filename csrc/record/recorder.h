@@ -41,7 +41,7 @@ class Recorder : public interp::Observer {
     written_slots_.resize(start->size());
   }
 
-  // Slots with numbers that a trace must not rely on: their use is a break.
+  // Slots with numbers, classes or objects that a trace must not rely on: their use is a break.
   void set_varying(const std::vector<int>& slots) {
     varying_.resize(start_->size());
     for (int slot : slots) {
@@ -126,6 +126,8 @@ class Recorder : public interp::Observer {
   size_t count_writes() const { return writes_ + journal_.count(); }
   // A function that the trace made: any other is from outside.
   bool is_fresh_function(PyObject* function) const { return fresh_functions_.count(function) != 0; }
+  // A dict of globals, or of builtins, that the trace made and gave to exec() or eval().
+  bool is_fresh_globals(PyObject* dict) const { return fresh_globals_.count(dict) != 0; }
   // Drops the generators that the trace made, as if their bodies had ended: closing one later would run its `finally`.
   void empty_generators();
   // For the writer of the exit.
@@ -269,11 +271,12 @@ class Recorder : public interp::Observer {
   int module_dict_node(PyObject* module);
   void drop_generators(py::Frame* frame);
   void record_function_parts(int node, PyFunctionObject* function);
-  void record_with(PyTypeObject* type);
+  void record_with(PyObject* manager);
   // A test's fault (fault.h) is due at this instruction: true if the trace was given up or an exception is set.
   bool meet_fault();
   void record_attribute(PyObject* object, PyObject* name);
   void record_class_attribute(PyObject* type, PyObject* name);
+  void record_class_dict(PyTypeObject* type);
   void record_super(PyObject* super, PyObject* name);
   void record_super_operands();
   // `generic`: by object.__getattribute__ itself, whatever the class says.
@@ -361,11 +364,21 @@ class Recorder : public interp::Observer {
   // Classes that the trace makes: record/rules_classes.cpp.
   void record_build_class();
   void record_class_definition(PyObject* const* arguments, Py_ssize_t count);
+  void record_class_making(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  // What the code that makes a class reads. False if that is not known.
+  bool read_base(PyObject* base);
+  bool read_metaclass(PyTypeObject* meta);
+  bool read_class_space(PyObject* space);
   void meet_class(const interp::Position& position);
   // The variables of the class body that runs; null if it is none that the trace began.
   PyObject* class_space() const;
   void record_class_body(py::Op op, int oparg);
   void record_name(PyObject* name);
+  // Texts that the trace runs, and what they run in: record/rules_executing.cpp.
+  void record_executed_text(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
+  void meet_executed_text(const py::Frame* frame);
+  void record_thread_request();
+  void record_frame_request(PyObject* callable, PyObject* const* arguments, Py_ssize_t count);
   void record_import(PyObject* name, PyObject* level);
   // Tells the tracer of a call. False if the trace ended over it.
   bool tell_tracer(PyObject* function, PyObject* args, PyObject* kwargs);
@@ -383,6 +396,11 @@ class Recorder : public interp::Observer {
   void record_generic_attribute_write(PyObject* object, PyObject* name, bool deletes);
   void record_class_attribute_write(PyObject* type, PyObject* name, bool deletes);
   void record_item_write(PyObject* container, PyObject* key, bool deletes, bool by_base = false);
+  // Made by the trace. Of what is pinned (a member of an enumeration) that is known if its class is.
+  bool is_fresh_instance(PyObject* object) const {
+    return !graph_.is_outside(object) && (source::sort_of(object) != source::Sort::Pinned ||
+                                          graph_.is_fresh_class(reinterpret_cast<PyObject*>(Py_TYPE(object))));
+  }
   // What of a container decides what a change of it does.
   enum class Reach { Nothing, Item, Overwritten, Whole };
   void record_container_write(PyObject* container, Reach reach, PyObject* key = nullptr);
@@ -427,8 +445,14 @@ class Recorder : public interp::Observer {
   std::vector<int> lowest_;       // .. and the lowest depth that each one's stack had
   size_t kept_frames_ = 0;
   bool deferred_texts_ = false;
-  std::vector<py::Frame*> defining_;  // frames that wait for a class
-  bool made_function_ = false;        // the instruction before was MAKE_FUNCTION
+  std::vector<py::Frame*> defining_;                    // frames that wait for a class
+  std::unordered_map<PyObject*, Ref<>> class_bodies_;   // functions
+  std::unordered_map<PyObject*, Ref<>> fresh_globals_;  // dicts of globals and of builtins
+  struct Executed {
+    int depth = 0;  // of the call; 0: there is none
+    PyObject* globals = nullptr;
+  } executed_;
+  bool made_function_ = false;  // the instruction before was MAKE_FUNCTION
   std::unordered_map<PyObject*, Ref<>> fresh_functions_;
   std::vector<Ref<>> generators_;  // made and begun by the trace; weak references: they die when the program says so
   std::unordered_map<PyObject*, Py_ssize_t> advanced_;  // items that iterators from outside gave

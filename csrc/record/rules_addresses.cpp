@@ -24,6 +24,16 @@ void Recorder::record_address(PyObject* object) {
   await(std::move(followed), nullptr);
 }
 
+// The number of the thread that runs: the same in all of a trace, another one in another call.
+void Recorder::record_thread_request() {
+  if (!deciding_) {
+    return abort(AbortReason::UnknownRead, "the number of a thread");
+  }
+  Followed followed;
+  followed.is_address = true;
+  await(std::move(followed), nullptr);
+}
+
 bool Recorder::is_address(PyObject* value) const {
   auto found = followed_.find(value);
   return found != followed_.end() && found->second.is_address;

@@ -87,8 +87,10 @@ void Recorder::record_global(PyObject* name) {
   if (is_one_of(name, {"_is_compiling_flag"})) {
     return;  // true in every trace, false when guards are checked
   }
-  read_place(globals_node(globals), Kind::DictItem, globals, name, value);
-  if (value == nullptr) {
+  if (!is_fresh_globals(globals)) {
+    read_place(globals_node(globals), Kind::DictItem, globals, name, value);
+  }
+  if (value == nullptr && !is_fresh_globals(builtins)) {
     graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
   }
 }
@@ -195,8 +197,15 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
     return abort(AbortReason::UnknownRead, "a class");
   }
   PyObject* on_meta = _PyType_Lookup(meta, name);
-  if (on_meta != nullptr && Py_TYPE(on_meta)->tp_descr_set != nullptr &&
+  bool fresh = graph_.is_fresh_class(object);
+  if (on_meta != nullptr && !fresh && Py_TYPE(on_meta)->tp_descr_set != nullptr &&
       !PyType_HasFeature(Py_TYPE(on_meta), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(on_meta) != &PyProperty_Type) {
+    if (is_one_of(name, {"__dict__"})) {
+      return record_class_dict(type);
+    }
+    if (is_one_of(name, {"__abstractmethods__"})) {
+      return note_class_value(type, name, py::dict_item(type->tp_dict, name));  // its own, not that of a base
+    }
     if (!is_one_of(
             name, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__doc__",
                    "__flags__", "__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__"})) {
@@ -213,6 +222,19 @@ void Recorder::record_class_attribute(PyObject* object, PyObject* name) {
   PyObject* value = _PyType_Lookup(type, name);
   note_class_value(type, name, value);
   note_class_value(meta, name, on_meta);
+}
+
+// A view of the dict of a class, which is watched: whatever it holds has a node.
+void Recorder::record_class_dict(PyTypeObject* type) {
+  if (has_written(reinterpret_cast<PyObject*>(type))) {
+    return abort(AbortReason::WriteOutside, "a class is written to and then read as a whole");
+  }
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  bool fixed = type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE;
+  while (!fixed && !ended_ && PyDict_Next(type->tp_dict, &position, &name, &value)) {
+    note_class_value(type, name, value);
+  }
 }
 
 // super().name: the first class behind the given one, in the order of the object's class, that has the name.
@@ -303,7 +325,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
     PyErr_Clear();
     own = py::own_attribute(object, name, &known);
   }
-  if (!known) {
+  if (!known && node >= 0) {
     return abort(AbortReason::UnknownRead, std::string("an attribute of ") + type->tp_name);
   }
   if (module && !is_one_of(name, {"_is_compiling_flag"})) {

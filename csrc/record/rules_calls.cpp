@@ -190,6 +190,9 @@ void Recorder::record_class_call(PyObject* callable, PyObject* const* arguments,
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check(callable)) {
     return abort(AbortReason::UnknownCall, describe_callable(callable));
   }
+  if (PyType_IsSubtype(type, &PyType_Type)) {
+    return record_class_making(callable, arguments, count);
+  }
   if (!is_safe_constructor(type)) {
     return abort(AbortReason::UnknownCall, describe_callable(callable));
   }

@@ -1,5 +1,9 @@
-// Classes that are defined in the function. One that the trace made needs no guard, but its bases do; it lives as long as the
-// trace, and an exit that would have to give it out, or an object of it, cannot be written.
+// Classes that the trace makes, by a definition or by a call of type. One needs no guard, nor does anything in it that the trace
+// made; its bases and its metaclass do. It lives as long as the trace: an exit that would have to give it out, or an object of
+// it, cannot be written.
+//
+// What C code reads to make a class is read before it runs: the bases, the metaclass, the classes of the values in its dict.
+// What it calls (__prepare__, __new__, __set_name__, __init_subclass__) has to be Python code, which is seen.
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -8,62 +12,198 @@ using guard::Kind;
 
 namespace {
 
-// Making a subclass of it runs no code of the program's.
-bool is_plain_base(PyObject* base) {
-  static PyObject* const hook = PyUnicode_InternFromString("__init_subclass__");
-  if (!Py_IS_TYPE(base, &PyType_Type)) {
-    return false;  // a metaclass, or something with __mro_entries__
-  }
-  PyObject* found = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(base), hook);
-  return found == nullptr || !Py_IS_TYPE(found, &PyClassMethod_Type);
-}
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool is_special(PyObject* name) {
   return PyUnicode_GET_LENGTH(name) > 4 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
 }
 
+// A classmethod or staticmethod around a Python function.
+bool wraps_python(PyObject* descriptor) {
+  if (!Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !Py_IS_TYPE(descriptor, &PyStaticMethod_Type)) {
+    return false;
+  }
+  Ref<> function = steal(PyObject_GetAttrString(descriptor, "__func__"));
+  PyErr_Clear();
+  return function && PyFunction_Check(function.get());
+}
+
+// Names are looked up in it as in a plain dict.
+bool finds_like_a_dict(PyObject* space) {
+  static PyObject* const getitem = interned("__getitem__");
+  static PyObject* const missing = interned("__missing__");
+  PyTypeObject* type = Py_TYPE(space);
+  return PyDict_CheckExact(space) || (_PyType_Lookup(type, getitem) == _PyType_Lookup(&PyDict_Type, getitem) &&
+                                      _PyType_Lookup(type, missing) == nullptr);
+}
+
 }  // namespace
 
 void Recorder::record_build_class() {
-  static PyObject* const name = PyUnicode_InternFromString("__build_class__");
+  static PyObject* const name = interned("__build_class__");
   PyObject* builtins = position_.frame->f_builtins;
   if (!PyDict_CheckExact(builtins)) {
     return abort(AbortReason::UnsupportedInstruction, "LOAD_BUILD_CLASS");
   }
-  graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
+  if (!is_fresh_globals(builtins)) {
+    graph_.read(graph_.add_constant(builtins, "__builtins__"), Kind::DictItem, name, 0, py::dict_item(builtins, name));
+  }
 }
 
-// __build_class__(body, name, *bases): the body's frame is seen when it begins.
-void Recorder::record_class_definition(PyObject* const* arguments, Py_ssize_t count) {
-  std::optional<py::CallSite> site = call_site();
-  bool plain = deciding_ && count >= 2 && site && site->names == nullptr && !site->is_star_call() &&
-               is_fresh_function(arguments[0]);
-  for (Py_ssize_t i = 2; plain && i < count; ++i) {
-    plain = is_plain_base(arguments[i]) && graph_.read_type(reinterpret_cast<PyTypeObject*>(arguments[i]));
+bool Recorder::read_base(PyObject* base) {
+  static PyObject* const hook = interned("__init_subclass__");
+  auto* type = reinterpret_cast<PyTypeObject*>(base);
+  if (!PyType_Check(base) || !graph_.read_type(type) || !read_metaclass(Py_TYPE(base))) {
+    return false;
   }
-  if (!plain) {
+  PyObject* found = _PyType_Lookup(type, hook);
+  if (found != nullptr && !wraps_python(found) && contract_of(found) == nullptr) {
+    return false;
+  }
+  if (found != nullptr) {
+    note_class_value(type, hook, found);
+  }
+  return !ended_;
+}
+
+bool Recorder::read_metaclass(PyTypeObject* meta) {
+  static PyObject* const names[] = {interned("__new__"), interned("__init__"), interned("__prepare__"),
+                                    interned("mro")};
+  static PyObject* const call = interned("__call__");
+  auto is_known = [&](PyTypeObject* type, PyObject* name) {
+    PyObject* found = _PyType_Lookup(type, name);
+    note_class_value(type, name, found);
+    return found == _PyType_Lookup(&PyType_Type, name) ||
+           (found != nullptr && (PyFunction_Check(found) || wraps_python(found)));
+  };
+  if (meta == &PyType_Type) {
+    return true;
+  }
+  bool known = PyType_IsSubtype(meta, &PyType_Type) && graph_.read_type(meta) && graph_.read_type(Py_TYPE(meta));
+  for (PyObject* name : names) {
+    known = known && is_known(meta, name);
+  }
+  // mro() gets a class that is half made.
+  return known && is_known(Py_TYPE(meta), call) &&
+         _PyType_Lookup(meta, names[3]) == _PyType_Lookup(&PyType_Type, names[3]) && !ended_;
+}
+
+bool Recorder::read_class_space(PyObject* space) {
+  static PyObject* const hook = interned("__set_name__");
+  static PyObject* const cell = interned("__classcell__");
+  static PyObject* const slots = interned("__slots__");
+  static PyObject* const module = interned("__module__");
+  static PyObject* const name = interned("__name__");
+  if (space == nullptr || !PyDict_Check(space)) {
+    return false;
+  }
+  expose(space, Reads::Iterated);
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (!ended_ && PyDict_Next(space, &position, &key, &value)) {
+    PyTypeObject* type = Py_TYPE(value);
+    if (PyCell_Check(value)) {
+      continue;
+    }
+    PyObject* method = graph_.read_type(type) ? _PyType_Lookup(type, hook) : Py_None;
+    const Contract* contract = method != nullptr ? contract_of(method) : nullptr;
+    bool own = contract != nullptr && contract->writes == Writes::Itself && !graph_.is_outside(value);  // a property
+    if (!PyUnicode_CheckExact(key) || (method != nullptr && !PyFunction_Check(method) && !own)) {
+      return false;
+    }
+    note_class_value(type, hook, method);
+  }
+  PyObject* class_cell = py::dict_item(space, cell);
+  if (class_cell != nullptr && graph_.is_outside(class_cell)) {
+    return false;
+  }
+  expose(py::dict_item(space, slots), Reads::Deep);
+  if (!ended_ && py::dict_item(space, module) == nullptr) {
+    record_global(name);
+  }
+  return !ended_;
+}
+
+// __build_class__(body, name, *bases, metaclass=.., **kwargs): the body's frame is seen when it begins.
+void Recorder::record_class_definition(PyObject* const* arguments, Py_ssize_t count) {
+  static PyObject* const entries = interned("__mro_entries__");
+  std::optional<py::CallSite> site = call_site();
+  bool known = deciding_ && site && !site->is_star_call() && site->positional() >= 2 && is_fresh_function(arguments[0]);
+  Py_ssize_t positional = known ? site->positional() : 0;
+  for (Py_ssize_t i = 2; known && i < positional; ++i) {
+    PyObject* base = arguments[i];
+    if (PyType_Check(base)) {
+      known = read_base(base);
+      continue;
+    }
+    PyObject* method = _PyType_Lookup(Py_TYPE(base), entries);
+    known = PyFunction_Check(base) || (method != nullptr && PyFunction_Check(method));
+    if (known) {
+      record_attribute(base, entries);
+    }
+  }
+  for (Py_ssize_t i = positional; known && i < count; ++i) {
+    bool meta = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(site->names, i - positional), "metaclass") == 0;
+    known = !meta || (PyType_Check(arguments[i]) && read_metaclass(reinterpret_cast<PyTypeObject*>(arguments[i])));
+  }
+  if (!known) {
     return abort(AbortReason::UnsupportedInstruction, "LOAD_BUILD_CLASS");
   }
+  graph_.count_classes();
+  class_bodies_.emplace(arguments[0], share(arguments[0]));
   defining_.push_back(position_.frame);
 }
 
-// The class is on top of the stack when its definition is over.
+// type(name, bases, dict), type.__new__(metaclass, name, bases, dict), and calls of a metaclass.
+void Recorder::record_class_making(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
+  std::optional<py::CallSite> site = call_site();
+  bool by_new = !PyType_Check(callable);
+  bool known = deciding_ && site && count >= 3 + by_new;
+  if (known) {
+    // The arguments, without those that have names.
+    Py_ssize_t positional = site->is_star_call() ? Py_SIZE(*site->star) : site->positional();
+    known = positional >= 3 + by_new;
+  }
+  PyObject* meta = known && by_new ? arguments[0] : callable;
+  PyObject* bases = known ? arguments[1 + by_new] : nullptr;
+  known = known && PyType_Check(meta) && read_metaclass(reinterpret_cast<PyTypeObject*>(meta)) &&
+          PyUnicode_CheckExact(arguments[by_new]) && PyTuple_CheckExact(bases);
+  if (known) {
+    expose(bases, Reads::Iterated);
+  }
+  for (Py_ssize_t i = 0; known && i < PyTuple_GET_SIZE(bases); ++i) {
+    known = read_base(PyTuple_GET_ITEM(bases, i));
+  }
+  if (!known || !read_class_space(arguments[2 + by_new])) {
+    return abort(AbortReason::UnsupportedInstruction, "a class that is made by a call");
+  }
+  graph_.count_classes();
+}
+
+// The class is on top of the stack when its definition is over. Its bases may be others than those that were written down.
 void Recorder::meet_class(const interp::Position& position) {
   if (defining_.empty() || defining_.back() != position.frame) {
     return;
   }
   defining_.pop_back();
-  if (position.stack_top > py::stack_base(position.frame) && PyType_Check(position.stack_top[-1])) {
-    graph_.add_fresh_class(position.stack_top[-1]);
+  PyObject* made = position.stack_top > py::stack_base(position.frame) ? position.stack_top[-1] : nullptr;
+  bool known = made != nullptr && PyType_Check(made) && read_metaclass(Py_TYPE(made));
+  PyObject* bases = known ? reinterpret_cast<PyTypeObject*>(made)->tp_bases : nullptr;
+  for (Py_ssize_t i = 0; known && i < PyTuple_GET_SIZE(bases); ++i) {
+    known = read_base(PyTuple_GET_ITEM(bases, i));
+  }
+  if (!known) {
+    abort(AbortReason::UnsupportedInstruction, "LOAD_BUILD_CLASS");
   }
 }
 
 PyObject* Recorder::class_space() const {
   PyObject* space = position_.frame->f_locals;
-  return space != nullptr && PyDict_CheckExact(space) && !graph_.is_outside(space) ? space : nullptr;
+  bool known = space != nullptr && PyDict_Check(space) && !graph_.is_outside(space) && finds_like_a_dict(space);
+  return known ? space : nullptr;
 }
 
-// Instructions of the body of a class, on its variables.
+// Instructions of the body of a class, or of a text, on its variables.
 void Recorder::record_class_body(py::Op op, int oparg) {
   PyObject* space = class_space();
   if (space == nullptr) {
@@ -76,8 +216,13 @@ void Recorder::record_class_body(py::Op op, int oparg) {
     PyObject* name = PyTuple_GET_ITEM(position_.frame->f_code->co_localsplusnames, oparg);
     return py::dict_item(space, name) != nullptr ? void() : read_cell(oparg);
   }
+  if (!PyDict_CheckExact(space)) {
+    static PyObject* const annotations = interned("__annotations__");
+    PyObject* name = op == py::Op::kSETUP_ANNOTATIONS ? annotations : name_at(oparg);
+    record_item_write(space, name, op == py::Op::kDELETE_NAME);
+  }
   // Special names (`__slots__`) are for the C code that makes the class.
-  if (op == py::Op::kSTORE_NAME && is_special(name_at(oparg))) {
+  if (!ended_ && op == py::Op::kSTORE_NAME && is_special(name_at(oparg))) {
     use_deep(peek(1));
     expose(peek(1), Reads::Deep);
   }

@@ -22,18 +22,19 @@ bool is_of_standard_library(PyObject* type) {
          PyUnicode_CompareWithASCIIString(module.get(), "collections.abc") == 0;
 }
 
-// Its hash is where it is.
-bool shows_address(PyObject* object) {
+// Its hash is where it is, which is not the same in every call.
+bool shows_address(PyObject* object, const ReadGraph& graph) {
   if (PyTuple_CheckExact(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
-      if (shows_address(PyTuple_GET_ITEM(object, i))) {
+      if (shows_address(PyTuple_GET_ITEM(object, i), graph)) {
         return true;
       }
     }
     return false;
   }
+  bool by_address = Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash;
   return source::is_tensor(object) || source::is_nan(object) ||
-         (source::sort_of(object) == Sort::Object && Py_TYPE(object)->tp_hash == PyBaseObject_Type.tp_hash);
+         (by_address && (source::sort_of(object) == Sort::Object || graph.is_fresh_class(object)));
 }
 
 // "{0.name}", "{key[0]}": C code would look into the values.
@@ -77,7 +78,7 @@ void Recorder::expose(PyObject* object, Reads reads) {
     case Reads::Iterated: return record_iteration(object);
     case Reads::Deep: return record_deep(object, 0);
     case Reads::Hashed:
-      if (shows_address(object)) {
+      if (shows_address(object, graph_)) {
         return abort(AbortReason::UnknownRead, "the address of an object");
       }
       [[fallthrough]];
@@ -89,7 +90,8 @@ void Recorder::record_address_read(PyObject* object) {
   if (recorder_of_caller() == RecordedBy::Attributes) {
     return;  // the hash of a tensor; where the program asks for it, it does so by hash()
   }
-  if (source::sort_of(object) != Sort::Pinned ||
+  if (is_fresh_instance(object) || graph_.is_fresh_class(object) || is_fresh_function(object) ||
+      source::sort_of(object) != Sort::Pinned ||
       (ReadGraph::has_parts(object) && !graph_.is_constant(graph_.node_of(object)))) {
     record_address(object);
   }
@@ -126,7 +128,7 @@ void Recorder::use_arguments(PyObject* callable, const Contract* contract, PyObj
 
 // Whether the callable takes a value without looking at it.
 bool Recorder::takes_unseen(PyObject* callable, const Contract& contract, size_t number, PyObject* value) const {
-  if (contract.recorded_by != RecordedBy::Attributes) {
+  if (contract.recorded_by != RecordedBy::Attributes && contract.recorded_by != RecordedBy::Class) {
     return false;
   }
   if (callable == reinterpret_cast<PyObject*>(&PyLong_Type)) {
@@ -223,6 +225,9 @@ void Recorder::record_written(const Contract& contract, bool slot, const std::ve
   switch (contract.writes) {
     case Writes::Nothing: return;
     case Writes::Attribute:
+      if (slot && PyType_Check(first)) {
+        return record_class_attribute_write(first, values[1], values.size() == 2);
+      }
       if (slot) {
         return source::is_tensor(first) || !graph_.read_type(Py_TYPE(first))
                    ? abort(AbortReason::UnsupportedTorch, "an attribute of a tensor is set")
@@ -290,6 +295,11 @@ void Recorder::record_special_call(PyObject* callable, RecordedBy recorder, cons
                                    PyObject* const* arguments, Py_ssize_t count) {
   switch (recorder) {
     case RecordedBy::ClassBody: return record_class_definition(arguments, count);
+    case RecordedBy::Class:
+      return count == 1 ? expose(arguments[0], Reads::Type) : record_class_making(callable, arguments, count);
+    case RecordedBy::Text: return record_executed_text(callable, arguments, count);
+    case RecordedBy::Thread: return record_thread_request();
+    case RecordedBy::Frame: return record_frame_request(callable, arguments, count);
     case RecordedBy::Primed: {
       interp::Unobserved native;
       Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));

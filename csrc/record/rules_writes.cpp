@@ -95,8 +95,8 @@ void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool del
   if (PyType_Check(object)) {
     return record_class_attribute_write(object, name, deletes);
   }
-  if (!graph_.is_outside(object) && source::sort_of(object) != Sort::Pinned) {
-    return;  // fresh
+  if (is_fresh_instance(object)) {
+    return;
   }
   static PyObject* const methods[] = {PyUnicode_InternFromString("__setattr__"),
                                       PyUnicode_InternFromString("__delattr__")};
@@ -118,9 +118,8 @@ void Recorder::record_generic_attribute_write(PyObject* object, PyObject* name, 
                : abort(AbortReason::WriteOutside, of_type(object));
   }
   if (!graph_.is_outside(object) && !PyModule_Check(object)) {
-    return source::sort_of(object) == Sort::Pinned && !PyFunction_Check(object)
-               ? abort(AbortReason::WriteOutside, of_type(object))
-               : void();
+    return !is_fresh_instance(object) && !PyFunction_Check(object) ? abort(AbortReason::WriteOutside, of_type(object))
+                                                                   : void();
   }
   if (data && Py_TYPE(descriptor) == &PyMemberDescr_Type) {
     PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
@@ -164,7 +163,7 @@ void Recorder::record_class_attribute_write(PyObject* object, PyObject* name, bo
 void Recorder::record_container_write(PyObject* container, Reach reach, PyObject* key) {
   int node = graph_.node_of(container);
   if (node < 0) {
-    if (source::sort_of(container) == Sort::Pinned) {
+    if (!is_fresh_instance(container)) {
       abort(AbortReason::WriteOutside, of_type(container));
     }
     return;  // fresh

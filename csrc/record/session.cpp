@@ -282,7 +282,8 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   around.read_whole = [&](PyObject* container) { return recorder_.read_whole(container); };
   around.read_length = [&](PyObject* container) { recorder_.read_original_length(container); };
   around.note_globals = [&](PyObject* globals) {
-    return !is_stand_in(globals) && recorder_.graph().add_constant(globals, "G") >= 0;
+    return !is_stand_in(globals) && !recorder_.is_fresh_globals(globals) &&
+           recorder_.graph().add_constant(globals, "G") >= 0;
   };
   around.is_fresh_function = [&](PyObject* function) { return recorder_.is_fresh_function(function); };
   around.is_fresh_class = [&](PyObject* type) { return recorder_.graph().is_fresh_class(type); };

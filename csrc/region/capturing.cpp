@@ -46,9 +46,37 @@ class ExitSearch {
   int64_t unwritable_ = 0;
 };
 
-// The numbers that are not worth another region. At the start of a function every value is: it may be one of a few.
-std::vector<int> varying_slots(const Point& point, const interp::StackState& state) {
+// The class was defined in a function that has a frame here: in this very call, most likely.
+bool is_made_here(PyTypeObject* type, const std::vector<std::string>& functions) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    return false;
+  }
+  const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
+  PyErr_Clear();
+  return name != nullptr && std::any_of(functions.begin(), functions.end(), [&](const std::string& function) {
+           return std::string_view(name).starts_with(function);
+         });
+}
+
+// The values that are not worth another region: numbers that vary, and classes that each call makes anew, with what is of such
+// a class. At the start of a function every value is worth one: it may be one of a few.
+std::vector<int> varying_slots(const Point& point, const record::Start& start, const interp::StackState& state) {
   std::vector<int> slots;
+  std::vector<std::string> functions;
+  for (const interp::FrameState& frame : state.frames) {
+    const char* name = PyUnicode_AsUTF8(frame.code->co_qualname);
+    PyErr_Clear();
+    functions.push_back(std::string(name != nullptr ? name : "?") + ".<locals>.");
+  }
+  for (int slot = 0; state.frames.back().offset != 0 && slot < static_cast<int>(start.size()); ++slot) {
+    PyObject* value = start.at(slot);
+    bool made_here =
+        value != nullptr && (is_made_here(Py_TYPE(value), functions) ||
+                             (PyType_Check(value) && is_made_here(reinterpret_cast<PyTypeObject*>(value), functions)));
+    if (made_here) {
+      slots.push_back(slot);
+    }
+  }
   for (const auto& [slot, count] : point.misses) {
     if (count >= kMaximumMisses && state.frames.back().offset != 0) {
       slots.push_back(slot);
@@ -179,7 +207,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     auto region = std::make_shared<Region>();
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
-    session.recorder().set_varying(varying_slots(point, state));
+    session.recorder().set_varying(varying_slots(point, session.start(), state));
     session.recorder().set_moving(&point.moving);
     session.set_moving_sizes(&point.moving_sizes);
     session.set_static(point.is_static);

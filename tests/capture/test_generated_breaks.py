@@ -21,7 +21,7 @@ EXAMPLES = int(os.environ.get("ALTERNATOR_EXAMPLES", "60"))
 
 # Breaks that the programs do not say: numbers that change, a generator whose end runs code and that is dropped, an
 # exception that is written out or that cannot be made again, one that leaves the program.
-UNSAID = ("VaryingNumber", "GeneratorEnd", "the text of", "Result:", "UserException")
+UNSAID = ("VaryingNumber", "VaryingClass", "GeneratorEnd", "the text of", "Result:", "UserException")
 
 
 class Side:
