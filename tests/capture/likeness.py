@@ -244,6 +244,10 @@ class Description:
         self.add_attributes(value)
 
     def add_tensor(self, value):
+        try:
+            history = value.is_leaf, type(value.grad_fn).__name__
+        except RuntimeError as error:  # one of several views, of which another was written to
+            return self.say("a tensor without a history", str(error)[:40])
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if not self.exact:
                 self.say(type(value).__qualname__, value.dtype, tuple(value.shape), value.stride(), value.requires_grad)
@@ -262,10 +266,10 @@ class Description:
                         value.stride(),
                         value.storage_offset(),
                     ),
-                    *(value.requires_grad, value.is_leaf, type(value.grad_fn).__name__, content, memory),
+                    *(value.requires_grad, *history, content, memory),
                     value.is_inference() or value._version,
                 )
-            if value.is_leaf and value.grad is not None:
+            if history[0] and value.grad is not None:
                 self.part(".grad", value.grad)
             self.add_attributes(value)
 
