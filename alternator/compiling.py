@@ -15,7 +15,18 @@ import weakref
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
+from alternator import (
+    _capture,
+    deferring,
+    events,
+    flat_calls,
+    logs,
+    progress,
+    stand_ins,
+    torch_random,
+    torch_stand_ins,
+    turns,
+)
 from alternator.around import give_nothing
 from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows
@@ -37,7 +48,7 @@ _graphs = 0
 forced_backend = None  # instead of every function's own: torch.compiler.set_stance(force_backend=..)
 
 
-@functools.cache
+@turns.run_once
 def prepare():
     """Tell the core what it has to know of torch. Once, at the first use: it costs some milliseconds."""
     import enum
@@ -65,6 +76,7 @@ def prepare():
     flat_calls.prepare()
     logs.start()
     progress.start()
+    turns.start()
 
 
 def find_known_code():
@@ -183,6 +195,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
+        turns.share_lock()
         ignore_books()
         tracer = begin()
         if tracer is not None:
@@ -219,6 +232,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             run = teller.run_backend(chosen, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
+            turns.share_lock()  # the backend may have loaded TorchDynamo
         if run is False:
             return False
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
@@ -328,14 +342,20 @@ def reset():
     """Forget every graph that was captured, in all compiled functions. They capture again at their next call."""
     with _captured_lock:
         found = list(_captured)
-    for captured in found:
-        captured.reset()
+    with turns.lock:  # nothing of it is in use
+        for captured in found:
+            captured.reset()
+        clear_shapes()
+
+
+def clear_shapes():
+    """Empty torch's caches of what it found out about shapes, which keep every environment."""
     symbolic = sys.modules.get("torch.fx.experimental.symbolic_shapes")
     for method in vars(symbolic.ShapeEnv).values() if symbolic is not None else ():
-        if hasattr(method, "cache_clear"):  # by environment: torch keeps every one there
+        if hasattr(method, "cache_clear"):
             method.cache_clear()
     if symbolic is not None:
-        FakeTensorMode.cache_clear()  # likewise
+        FakeTensorMode.cache_clear()
 
 
 def frames_translated() -> int:
