@@ -28,6 +28,7 @@ __all__ = [
     "reset",
     "set_logs",
     "set_progress",
+    "set_threads",
     "uninstall",
 ]
 
@@ -40,6 +41,7 @@ _MODULES = {
     "logs": ["set_logs"],
     "progress": ["set_progress"],
     "reporting": ["report"],
+    "turns": ["set_threads"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import operator
@@ -15,7 +16,19 @@ import weakref
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
+from alternator import (
+    _capture,
+    deferring,
+    events,
+    flat_calls,
+    logs,
+    objects,
+    progress,
+    stand_ins,
+    torch_random,
+    torch_stand_ins,
+    turns,
+)
 from alternator.around import give_nothing
 from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows
@@ -37,7 +50,7 @@ _graphs = 0
 forced_backend = None  # instead of every function's own: torch.compiler.set_stance(force_backend=..)
 
 
-@functools.cache
+@turns.run_once
 def prepare():
     """Tell the core what it has to know of torch. Once, at the first use: it costs some milliseconds."""
     import enum
@@ -65,6 +78,7 @@ def prepare():
     flat_calls.prepare()
     logs.start()
     progress.start()
+    turns.start()
 
 
 def find_known_code():
@@ -183,6 +197,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
+        turns.share_lock()
         ignore_books()
         tracer = begin()
         if tracer is not None:
@@ -219,6 +234,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             run = teller.run_backend(chosen, module, tracer, compile) if events.listeners else compile()
         finally:
             around.undo(examples)
+            turns.share_lock()  # the backend may have loaded TorchDynamo
         if run is False:
             return False
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
@@ -245,6 +261,20 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     return captured
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The arguments of compile()."""
+
+    fullgraph: bool
+    dynamic: bool | None
+    backend: object
+    mode: str | None
+    options: dict | None
+
+    def __deepcopy__(self, memo):
+        return self  # the backend is the same
+
+
 # What a call of a module looks at. (Hooks of state_dict() stay apart: it goes through both modules.)
 CALL_HOOKS = (
     *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks"),
@@ -256,23 +286,32 @@ CALL_HOOKS = (
 class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
 
-    def __init__(self, module, backend, fullgraph, dynamic=None):
+    def __init__(self, module, settings):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
         for name in CALL_HOOKS:
             self.__dict__.pop(name, None)
+        self.capture_calls(settings)
+
+    def capture_calls(self, settings):
+        module = self._modules["_orig_mod"]
         call = type(module).__call__.__get__(module)
-        captured = capture(call, backend, fullgraph, report=report, dynamic=dynamic)
-        object.__setattr__(self, "_captured_call", captured)
+        object.__setattr__(self, "_captured_call", capture_with(call, settings))
         object.__setattr__(self, "_callee", module)
+        self.__dict__["_settings"] = settings
 
     def __getattr__(self, name):
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._modules["_orig_mod"], name)
+        modules = self.__dict__.get("_modules")
+        if modules is None:  # a copy in the making
+            raise AttributeError(name)
+        return modules["_orig_mod"] if name == "_orig_mod" else getattr(modules["_orig_mod"], name)
 
     def __setattr__(self, name, value):
-        setattr(self._modules["_orig_mod"], name, value)
+        if name == "_orig_mod":
+            self._modules["_orig_mod"] = value
+            self.capture_calls(self._settings)
+        else:
+            setattr(self._modules["_orig_mod"], name, value)
 
     def __delattr__(self, name):
         delattr(self._modules["_orig_mod"], name)
@@ -290,8 +329,68 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
         self._orig_mod.train(mode)
         return self
 
+    @property
+    def forward(self):
+        """Do what a call does, as with TorchDynamo."""
+        self._captured_call.__signature__ = find_signature(self._orig_mod)
+        return self._captured_call
+
+    @property
+    def dynamo_ctx(self):
+        """Compile another function in the same way."""
+        return functools.partial(compile, **vars(self._settings))
+
+    @property
+    def __signature__(self):
+        return find_signature(self._orig_mod)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __bool__(self):
+        return bool(self._orig_mod)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
     def __reduce__(self):
-        raise TypeError("a compiled module cannot be pickled; pickle its _orig_mod")
+        return make_empty_module, (), dict(self.__dict__)
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.__dict__["_modules"] = dict(state["_modules"])
+        self.capture_calls(self._settings)
+
+
+def find_signature(module):
+    try:
+        return inspect.signature(module.forward)
+    except (TypeError, ValueError):  # of C code, or none
+        return inspect.signature(type(module).__call__)
+
+
+def find_module_class():
+    """Find the class of compiled modules: TorchDynamo's OptimizedModule is a base of it, if that is loaded."""
+    optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+    return CompiledModule if optimized is None else derive_module_class(optimized)
+
+
+@functools.cache
+def derive_module_class(optimized):
+    derived = type(CompiledModule.__name__, (CompiledModule, optimized), {"__module__": __name__})
+    return _capture.forward_calls(derived)
+
+
+def make_empty_module():
+    cls = find_module_class()
+    return cls.__new__(cls)
+
+
+def capture_with(fn, settings):
+    """Wrap a Python function or bound method."""
+    backend = find_backend(settings.backend, settings.mode, settings.options)
+    captured = capture(fn, backend, settings.fullgraph, report=report, dynamic=settings.dynamic)
+    return objects.remember(captured, capture_with, fn, settings)
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
@@ -318,24 +417,28 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
-    found = find_backend(backend, mode, options)
-    if isinstance(model, torch.nn.Module):
-        return CompiledModule(model, found, fullgraph, dynamic)
-    return capture(model, found, fullgraph, report=report, dynamic=dynamic)
+    settings = Settings(fullgraph, dynamic, backend, mode, options)
+    return find_module_class()(model, settings) if isinstance(model, torch.nn.Module) else capture_with(model, settings)
 
 
 def reset():
     """Forget every graph that was captured, in all compiled functions. They capture again at their next call."""
     with _captured_lock:
         found = list(_captured)
-    for captured in found:
-        captured.reset()
+    with turns.lock:  # nothing of it is in use
+        for captured in found:
+            captured.reset()
+        clear_shapes()
+
+
+def clear_shapes():
+    """Empty torch's caches of what it found out about shapes, which keep every environment."""
     symbolic = sys.modules.get("torch.fx.experimental.symbolic_shapes")
     for method in vars(symbolic.ShapeEnv).values() if symbolic is not None else ():
-        if hasattr(method, "cache_clear"):  # by environment: torch keeps every one there
+        if hasattr(method, "cache_clear"):
             method.cache_clear()
     if symbolic is not None:
-        FakeTensorMode.cache_clear()  # likewise
+        FakeTensorMode.cache_clear()
 
 
 def frames_translated() -> int:

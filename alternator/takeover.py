@@ -20,7 +20,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import eval_frame
 
-from alternator import compiling, events, markers, startup
+from alternator import compiling, events, markers, objects, startup
 from alternator.accounts import Account
 from alternator.stances import stance
 
@@ -47,6 +47,7 @@ class Context:
     """What torch._dynamo.optimize() gives: a decorator."""
 
     def __init__(self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None):
+        self.given = backend
         self.backend = torch._dynamo.lookup_backend(backend)
         self.fullgraph = fullgraph
         self.dynamic = dynamic
@@ -105,6 +106,7 @@ class Context:
             dynamic=self.dynamic,
         )
         account.captured = weakref.ref(captured)
+        objects.remember(captured, compile_again, fn, self)
         if not self.hooks:
             share(fn, self, captured)
         return captured
@@ -119,11 +121,23 @@ class Context:
         return self
 
     def __reduce__(self):
-        return rebuild_context, (self.backend, self.fullgraph, self.dynamic)
+        settings = (self.fullgraph, self.dynamic, self.hooks, self.limit, self.error_on_graph_break)
+        return rebuild_context, (self.given, *settings)
 
 
-def rebuild_context(backend, fullgraph, dynamic):
-    return Context(backend, fullgraph=fullgraph, dynamic=dynamic)
+def rebuild_context(backend, fullgraph, dynamic, hooks, limit, error_on_graph_break):
+    return Context(
+        backend,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        hooks=hooks,
+        limit=limit,
+        error_on_graph_break=error_on_graph_break,
+    )
+
+
+def compile_again(fn, context):
+    return context(fn)
 
 
 def is_python(fn):

@@ -111,6 +111,30 @@ def find_ways_past_the_boundary(checkout):
     ]
 
 
+# A static inside a function whose initialiser calls something, unless base/once.h or the compiler makes it. C++ locks
+# such a static: a thread that loses the GIL in the initialiser, and one that waits for it with the GIL, wait for ever.
+LOCKED_STATIC = re.compile(
+    r"^[ \t]+static (?!constexpr|constinit|thread_local constinit|inline)([^;(]*?)(?: =|\{)(.*?);$", re.M | re.S
+)
+PREPROCESSOR = re.compile(r"^[ \t]*#.*(?:\\\n.*)*$", re.MULTILINE)
+# They run no Python code, and run without the GIL.
+WITHOUT_PYTHON = {
+    ("csrc/torch/facts.cpp", "const at::Context& context"),
+    ("csrc/torch/fake_tensor.cpp", "c10::Allocator* const allocator"),
+    ("csrc/torch/meta_kernel.cpp", "const std::unordered_map<std::string, c10::KernelFunction> table"),
+}
+
+
+def find_locked_statics(checkout):
+    return [
+        f"{path.relative_to(checkout)}: `static {declared}` has a lock of C++: use py/names.def or base/once.h"
+        for path in list_core_sources(checkout)
+        for declared, initialiser in LOCKED_STATIC.findall(PREPROCESSOR.sub("", read_code(path)))
+        if re.search(r"\w\s*\(|\bnew\b", initialiser)
+        if (str(path.relative_to(checkout)), declared) not in WITHOUT_PYTHON
+    ]
+
+
 def find_long_files(checkout):
     sources = list_core_sources(checkout)
     for folder in ("alternator", "tests", "bench", "examples"):
@@ -175,6 +199,26 @@ RULES = {
             "csrc/api/a.cpp": "self->vectorcall = call;",
             "csrc/api/b.cpp": "self->vectorcall = boundary<call>;",
         },
+    ),
+    "name behind a lock": (
+        find_locked_statics,
+        {
+            "csrc/record/a.cpp": 'void f() {\n  static PyObject* const name = PyUnicode_InternFromString("x");\n}',
+            "csrc/record/b.cpp": "void f() {\n  static constinit Once<int> one;\n  static constexpr int two = g();\n"
+            '  static const char* three = "3";\n}\nstatic int four = g();',
+        },
+    ),
+    "names behind a lock": (
+        find_locked_statics,
+        {"csrc/py/a.h": "void f() {\n  static PyObject* const names[] = {make(1),\n    make(2)};\n}"},
+    ),
+    "import behind a lock": (
+        find_locked_statics,
+        {"csrc/py/a.cpp": "int f() {\n  static auto* const one = [] {\n    return PyImport_Import(x);\n  }();\n}"},
+    ),
+    "object behind a lock": (
+        find_locked_statics,
+        {"csrc/torch/a.cpp": "int f() {\n    static auto* one = new Thing;\n    static std::mutex mutex;\n}"},
     ),
     "long file": (find_long_files, {"tests/test_a.py": "pass\n" * 851, "csrc/base/a.def": "X\n" * 850}),
 }

@@ -21,7 +21,7 @@ Made from docstrings by `./dev docs`; do not edit. The guide: [guide/start.md](g
 """
 # Sections of the page, in order: every name of alternator.__all__ is in one of them.
 SECTIONS = {
-    "Compiling": ["compile", "reset", "Unsupported"],
+    "Compiling": ["compile", "reset", "set_threads", "Unsupported"],
     "In torch.compile's place": ["install", "uninstall", "installed"],
     "Looking at what happened": ["explain", "report", "set_logs", "set_progress", "frames_translated"],
     "The interpreter": ["interpret", "is_interpreting"],

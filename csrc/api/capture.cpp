@@ -423,6 +423,23 @@ PyObject* set_stance(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// set_locks(turn, trace): region/region.h, record/session.h
+PyObject* set_locks(PyObject*, PyObject* args) {
+  PyObject *turn, *trace;
+  if (!PyArg_ParseTuple(args, "OO:set_locks", &turn, &trace)) {
+    return nullptr;
+  }
+  region::Captured::turn() = share(turn);
+  record::Session::lock() = share(trace);
+  Py_RETURN_NONE;
+}
+
+// set_waiting(waits): whether a thread waits for its turn to compile; if not, its call runs eagerly.
+PyObject* set_waiting(PyObject*, PyObject* waits) {
+  region::Captured::waits_for_turn = waits == Py_True;
+  Py_RETURN_NONE;
+}
+
 // set_interest(level, steps, spy or None): what listeners want to be told (region/tell.cpp).
 PyObject* set_interest(PyObject*, PyObject* args) {
   int level, steps;
@@ -623,6 +640,8 @@ PyMethodDef methods[] = {
     {"substitute_of", as_method<substitute_of>(), METH_O, nullptr},
     {"set_disabling_code", as_method<set_disabling_code>(), METH_O, nullptr},
     {"set_stance", as_method<set_stance>(), METH_VARARGS, nullptr},
+    {"set_locks", as_method<set_locks>(), METH_VARARGS, nullptr},
+    {"set_waiting", as_method<set_waiting>(), METH_O, nullptr},
     {"set_interest", as_method<set_interest>(), METH_VARARGS, nullptr},
     {"has_contract", as_method<has_contract>(), METH_O, nullptr},
     {"set_fault", as_method<set_fault>(), METH_VARARGS, nullptr},

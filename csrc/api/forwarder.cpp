@@ -6,6 +6,7 @@
 
 #include "base/boundary.h"
 #include "py/heap_object.h"
+#include "py/names.h"
 
 namespace alternator::api {
 namespace {
@@ -20,7 +21,6 @@ struct Forwarder {
 Forwarder* cast(PyObject* object) { return reinterpret_cast<Forwarder*>(object); }
 
 PyTypeObject* forwarder_type = nullptr;
-PyObject* call_name = nullptr;
 
 // The class of the callee, or what its `__call__` is, has changed: the target captures what a call means now.
 bool tell_target(Forwarder* self, PyObject* found) {
@@ -39,7 +39,7 @@ bool tell_target(Forwarder* self, PyObject* found) {
 
 ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObject* kwnames) {
   if (PyObject* callee = cast(self)->callee) {
-    PyObject* found = _PyType_Lookup(Py_TYPE(callee), call_name);
+    PyObject* found = _PyType_Lookup(Py_TYPE(callee), py::names.__call__);
     if (found != cast(self)->implementation && found != nullptr && !tell_target(cast(self), found)) {
       return nullptr;
     }
@@ -112,8 +112,7 @@ PyMethodDef method = {"forward_calls", as_method<forward_calls>(), METH_O, nullp
 
 bool add_forwarder(PyObject* module) {
   forwarder_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  call_name = PyUnicode_InternFromString("__call__");
-  Ref<> function = forwarder_type && call_name ? steal(PyCFunction_New(&method, nullptr)) : nullptr;
+  Ref<> function = forwarder_type ? steal(PyCFunction_New(&method, nullptr)) : nullptr;
   return function && PyModule_AddObjectRef(module, "Forwarder", reinterpret_cast<PyObject*>(forwarder_type)) == 0 &&
          PyModule_AddObjectRef(module, "forward_calls", function.get()) == 0;
 }

@@ -24,7 +24,7 @@ PyObject* call(PyObject* self, PyObject* const* arguments, size_t nargsf, PyObje
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"fn", nullptr};
+  static constexpr const char* names[] = {"fn", nullptr};
   PyObject* function;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Interpreted", const_cast<char**>(names), &function)) {
     return nullptr;

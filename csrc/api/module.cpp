@@ -12,12 +12,12 @@
 #include "interp/call.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
-#include "interp/names.h"
 #include "interp/replay.h"
 #include "interp/snapshot.h"
 #include "interp/watch.h"
 #include "py/borrow.h"
 #include "py/members.h"
+#include "py/names.h"
 
 namespace alternator::api {
 namespace {
@@ -70,7 +70,7 @@ PyObject* run_main(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
 }
 
 PyObject* set_idle_hook(PyObject*, PyObject* on) {
-  static bool held = false;
+  static constinit bool held = false;
   int wanted = PyObject_IsTrue(on);
   if (wanted < 0) {
     return nullptr;
@@ -279,7 +279,7 @@ PyModuleDef definition = {
 PyObject* initialise() {
   py::fill_opcode_tables();
   Ref<> module = steal(PyModule_Create(&definition));
-  if (!module || !interp::prepare_names() || !py::prepare_borrowed() || !interp::prepare_calls() ||
+  if (!module || !py::prepare_names() || !py::prepare_borrowed() || !interp::prepare_calls() ||
       !interp::prepare_caches() || !interp::prepare_snapshots() || !add_interpreted_type(module.get())) {
     return nullptr;
   }

@@ -8,6 +8,7 @@
 #include "py/instance.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
+#include "py/names.h"
 #include "py/operators.h"
 
 namespace alternator::exits {
@@ -292,7 +293,7 @@ bool Runner::fill_state(const Step& step, PyObject* target) {
     py::set_default_factory(target, part(step, 0));
     return true;
   }
-  static PyObject* const name = PyUnicode_InternFromString("__setstate__");
+  PyObject* const name = py::names.__setstate__;
   Ref<> done = steal(PyObject_CallMethodOneArg(target, name, part(step, 0)));
   return static_cast<bool>(done);
 }

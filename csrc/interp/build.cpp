@@ -1,7 +1,7 @@
 #include "interp/build.h"
 
 #include "base/ref.h"
-#include "interp/names.h"
+#include "py/names.h"
 
 namespace alternator::interp {
 
@@ -138,7 +138,7 @@ PyObject* match_keys(PyObject* mapping, PyObject* keys) {
   }
   // get(key, default) finds out about a key without creating it in a defaultdict.
   PyObject* method = nullptr;
-  bool unbound = _PyObject_GetMethod(mapping, names.get, &method) != 0;
+  bool unbound = _PyObject_GetMethod(mapping, py::names.get, &method) != 0;
   Ref<> get = steal(method);
   if (!get) {
     return nullptr;
@@ -194,7 +194,7 @@ Ref<> match_attribute(PyObject* subject, PyObject* type, PyObject* name, PyObjec
 bool match_positional(PyObject* subject, PyObject* type, Py_ssize_t count, PyObject* seen, PyObject* found) {
   const char* type_name = reinterpret_cast<PyTypeObject*>(type)->tp_name;
   bool whole_subject = false;
-  Ref<> match_args = steal(PyObject_GetAttr(type, names.__match_args__));
+  Ref<> match_args = steal(PyObject_GetAttr(type, py::names.__match_args__));
   if (match_args) {
     if (!PyTuple_CheckExact(match_args.get())) {
       PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", type_name,

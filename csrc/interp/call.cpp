@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/ref.h"
-#include "interp/names.h"
 #include "interp/raise.h"
+#include "py/names.h"
 
 namespace alternator::interp {
 
@@ -297,7 +297,7 @@ bool normalise_star_arguments(PyObject* callable, PyObject** args, PyObject** kw
 }
 
 PyObject* find_python_call_method(PyObject* callable) {
-  PyObject* method = _PyType_Lookup(Py_TYPE(callable), names.__call__);
+  PyObject* method = _PyType_Lookup(Py_TYPE(callable), py::names.__call__);
   return method != nullptr && Py_IS_TYPE(method, &PyFunction_Type) ? method : nullptr;
 }
 

@@ -1,8 +1,8 @@
 #include "interp/exception.h"
 
 #include "base/ref.h"
-#include "interp/names.h"
 #include "py/generator.h"
+#include "py/names.h"
 
 namespace alternator::interp {
 
@@ -23,13 +23,14 @@ bool split_exception(PyObject* exception, PyObject* type, PyObject** match, PyOb
     // A naked exception is wrapped.
     Ref<> members = steal(PyTuple_Pack(1, exception));
     PyObject* group =
-        members ? PyObject_CallFunctionObjArgs(PyExc_BaseExceptionGroup, names.empty, members.get(), nullptr) : nullptr;
+        members ? PyObject_CallFunctionObjArgs(PyExc_BaseExceptionGroup, py::names.empty, members.get(), nullptr)
+                : nullptr;
     return give(group, group ? Py_NewRef(Py_None) : nullptr);
   }
   if (!is_group) {
     return give(Py_NewRef(Py_None), Py_NewRef(Py_None));
   }
-  Ref<> pair = steal(PyObject_CallMethodOneArg(exception, names.split, type));
+  Ref<> pair = steal(PyObject_CallMethodOneArg(exception, py::names.split, type));
   if (!pair) {
     return false;
   }
@@ -44,7 +45,7 @@ bool split_exception(PyObject* exception, PyObject* type, PyObject** match, PyOb
 bool find_manager_methods(PyObject* manager, bool asynchronous, PyObject** enter, PyObject** exit) {
   const char* kind = asynchronous ? "asynchronous context manager" : "context manager";
   const char* exit_name = asynchronous ? "__aexit__" : "__exit__";
-  *enter = _PyObject_LookupSpecial(manager, asynchronous ? names.__aenter__ : names.__enter__);
+  *enter = _PyObject_LookupSpecial(manager, asynchronous ? py::names.__aenter__ : py::names.__enter__);
   if (*enter == nullptr) {
     if (!PyErr_Occurred()) {
       PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %s protocol", Py_TYPE(manager)->tp_name,
@@ -52,7 +53,7 @@ bool find_manager_methods(PyObject* manager, bool asynchronous, PyObject** enter
     }
     return false;
   }
-  *exit = _PyObject_LookupSpecial(manager, asynchronous ? names.__aexit__ : names.__exit__);
+  *exit = _PyObject_LookupSpecial(manager, asynchronous ? py::names.__aexit__ : py::names.__exit__);
   if (*exit == nullptr) {
     if (!PyErr_Occurred()) {
       PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %s protocol (missed %s method)",

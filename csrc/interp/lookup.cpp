@@ -1,8 +1,8 @@
 #include "interp/lookup.h"
 
 #include "base/ref.h"
-#include "interp/names.h"
 #include "interp/raise.h"
+#include "py/names.h"
 
 namespace alternator::interp {
 namespace {
@@ -41,7 +41,7 @@ void raise_cannot_import(PyObject* module, PyObject* name, PyObject* module_name
     PyErr_SetImportError(text.get(), module_name, nullptr);
     return;
   }
-  Ref<> spec = steal(PyObject_GetAttr(module, names.__spec__));
+  Ref<> spec = steal(PyObject_GetAttr(module, py::names.__spec__));
   const char* format =
       _PyModuleSpec_IsInitializing(spec.get())
           ? "cannot import name %R from partially initialized module %R (most likely due to a circular import) (%S)"
@@ -142,16 +142,16 @@ bool set_up_annotations(py::Frame* frame) {
     raise_no_locals("found when setting up annotations", nullptr);
     return false;
   }
-  Ref<> found = steal(find_in(locals, names.__annotations__));
+  Ref<> found = steal(find_in(locals, py::names.__annotations__));
   if (found || PyErr_Occurred()) {
     return static_cast<bool>(found);
   }
   Ref<> made = steal(PyDict_New());
-  return made && store_name(frame, names.__annotations__, made.get());
+  return made && store_name(frame, py::names.__annotations__, made.get());
 }
 
 PyObject* load_build_class(py::Frame* frame) {
-  PyObject* value = find_in(frame->f_builtins, names.__build_class__);
+  PyObject* value = find_in(frame->f_builtins, py::names.__build_class__);
   if (value == nullptr && !PyErr_Occurred()) {
     PyErr_SetString(PyExc_NameError, "__build_class__ not found");
   }
@@ -159,7 +159,7 @@ PyObject* load_build_class(py::Frame* frame) {
 }
 
 PyObject* import_name(py::ThreadState* ts, py::Frame* frame, PyObject* name, PyObject* fromlist, PyObject* level) {
-  Ref<> import = share(PyDict_GetItemWithError(frame->f_builtins, names.__import__));
+  Ref<> import = share(PyDict_GetItemWithError(frame->f_builtins, py::names.__import__));
   if (!import) {
     if (!PyErr_Occurred()) {
       PyErr_SetString(PyExc_ImportError, "__import__ not found");
@@ -184,7 +184,7 @@ PyObject* import_from(PyObject* module, PyObject* name) {
     return value;
   }
   // A circular import: the submodule may be in sys.modules already.
-  Ref<> module_name = steal(PyObject_GetAttr(module, names.__name__));
+  Ref<> module_name = steal(PyObject_GetAttr(module, py::names.__name__));
   if (module_name && !PyUnicode_Check(module_name.get())) {
     module_name.reset();
   }

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "interp/cache.h"
-#include "interp/names.h"
 #include "py/frame.h"
+#include "py/names.h"
 #include "py/opcode.h"
 
 #define ALTERNATOR_INLINE inline __attribute__((always_inline))

@@ -4,6 +4,7 @@
 #include "interp/build.h"
 #include "interp/machine.h"
 #include "interp/raise.h"
+#include "py/names.h"
 
 namespace alternator::interp {
 
@@ -57,7 +58,7 @@ ALTERNATOR_INLINE Flow op_BUILD_CONST_KEY_MAP(Machine& m) {
 }
 
 ALTERNATOR_INLINE Flow op_BUILD_STRING(Machine& m) {
-  PyObject* string = _PyUnicode_JoinArray(names.empty, m.sp - m.oparg, m.oparg);
+  PyObject* string = _PyUnicode_JoinArray(py::names.empty, m.sp - m.oparg, m.oparg);
   return string ? replace_top(m, m.oparg, string) : Flow::Error;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace alternator::py {
@@ -193,14 +194,14 @@ void arrange_set(PyObject* object, PyObject* layout, const std::vector<PyObject*
 }
 
 PyTypeObject* deque_type() {
-  static PyTypeObject* const type = [] {
+  static constinit Once<PyTypeObject*> type;
+  return type.get([] {
     PyObject* module = PyImport_ImportModule("_collections");
     PyObject* found = module ? PyObject_GetAttrString(module, "deque") : nullptr;
     Py_XDECREF(module);
     PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found);
-  }();
-  return type;
+  });
 }
 
 Py_ssize_t deque_limit(PyObject* deque) { return as<DequeBody>(deque)->limit; }

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "base/once.h"
 #include "base/ref.h"
 #include "py/body.h"
 #include "py/generator.h"
@@ -16,14 +17,14 @@ struct DefaultDict {
 };
 
 PyTypeObject* default_dict_type() {
-  static PyTypeObject* const type = [] {
+  static constinit Once<PyTypeObject*> type;
+  return type.get([] {
     PyObject* module = PyImport_ImportModule("_collections");
     PyObject* found = module ? PyObject_GetAttrString(module, "defaultdict") : nullptr;
     Py_XDECREF(module);
     PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found);
-  }();
-  return type;
+  });
 }
 
 bool is_exception_type(PyTypeObject* type) { return PyExceptionClass_Check(reinterpret_cast<PyObject*>(type)); }
@@ -78,13 +79,22 @@ PyTypeObject* layout_base(PyTypeObject* type) {
   return type->tp_basicsize == size && type->tp_itemsize == base->tp_itemsize ? base : nullptr;
 }
 
-PyTypeObject* c_base(PyTypeObject* type) {
-  // The destructor of all classes that class statements make, which CPython keeps to itself.
-  static const destructor of_python = [] {
+namespace {
+
+// The destructor of all classes that class statements make, which CPython keeps to itself.
+destructor python_destructor() {
+  static constinit Once<destructor> found;
+  return found.get([] {
     Ref<> made = steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){}", "Probe"));
     PyErr_Clear();
     return made ? reinterpret_cast<PyTypeObject*>(made.get())->tp_dealloc : nullptr;
-  }();
+  });
+}
+
+}  // namespace
+
+PyTypeObject* c_base(PyTypeObject* type) {
+  const destructor of_python = python_destructor();
   while (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == of_python) {
     type = type->tp_base;
   }
@@ -133,8 +143,8 @@ PyObject* make_instance(PyTypeObject* type, PyObject* arguments) {
 }
 
 bool is_rebuilt_by_reduce(PyTypeObject* type) {
-  static const std::unordered_set<PyTypeObject*>* const types = new std::unordered_set<PyTypeObject*>(find_reducible());
-  return types->count(type) != 0;
+  static constinit Once<const std::unordered_set<PyTypeObject*>*> types;
+  return types.get([] { return new std::unordered_set<PyTypeObject*>(find_reducible()); })->count(type) != 0;
 }
 
 PyObject* binder_of_wrapper(PyObject* wrapper) {

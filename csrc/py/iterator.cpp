@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/once.h"
 #include "py/instance.h"
 
 namespace alternator::py {
@@ -47,47 +48,49 @@ const T* as(PyObject* object) {
 }
 
 const std::vector<Layout>& layouts() {
-  static const auto* const rows = new std::vector<Layout>{
-      {IteratorKind::List,
-       &PyListIter_Type,
-       offsetof(SequenceIterator, sequence),
-       {offsetof(SequenceIterator, index)},
-       {offsetof(SequenceIterator, sequence)}},
-      {IteratorKind::ListReversed,
-       &PyListRevIter_Type,
-       offsetof(SequenceIterator, sequence),
-       {offsetof(SequenceIterator, index)},
-       {offsetof(SequenceIterator, sequence)}},
-      {IteratorKind::Tuple,
-       &PyTupleIter_Type,
-       offsetof(SequenceIterator, sequence),
-       {offsetof(SequenceIterator, index)},
-       {offsetof(SequenceIterator, sequence)}},
-      {IteratorKind::Range, &PyRangeIter_Type, 0, {offsetof(RangeIterator, index)}, {}},
-      {IteratorKind::Enumerate,
-       &PyEnum_Type,
-       offsetof(Enumerate, inner),
-       {offsetof(Enumerate, index)},
-       {offsetof(Enumerate, inner), offsetof(Enumerate, result), offsetof(Enumerate, long_index)}},
-      {IteratorKind::Map, &PyMap_Type, offsetof(Map, inner), {}, {}},
-      {IteratorKind::Zip, &PyZip_Type, offsetof(Zip, inner), {}, {offsetof(Zip, inner), offsetof(Zip, result)}},
-      {IteratorKind::Dict,
-       &PyDictIterKey_Type,
-       offsetof(DictIterator, dict),
-       {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
-       {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
-      {IteratorKind::Dict,
-       &PyDictIterValue_Type,
-       offsetof(DictIterator, dict),
-       {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
-       {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
-      {IteratorKind::Dict,
-       &PyDictIterItem_Type,
-       offsetof(DictIterator, dict),
-       {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
-       {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
-  };
-  return *rows;
+  static constinit Once<const std::vector<Layout>*> rows;
+  return *rows.get([] {
+    return new std::vector<Layout>{
+        {IteratorKind::List,
+         &PyListIter_Type,
+         offsetof(SequenceIterator, sequence),
+         {offsetof(SequenceIterator, index)},
+         {offsetof(SequenceIterator, sequence)}},
+        {IteratorKind::ListReversed,
+         &PyListRevIter_Type,
+         offsetof(SequenceIterator, sequence),
+         {offsetof(SequenceIterator, index)},
+         {offsetof(SequenceIterator, sequence)}},
+        {IteratorKind::Tuple,
+         &PyTupleIter_Type,
+         offsetof(SequenceIterator, sequence),
+         {offsetof(SequenceIterator, index)},
+         {offsetof(SequenceIterator, sequence)}},
+        {IteratorKind::Range, &PyRangeIter_Type, 0, {offsetof(RangeIterator, index)}, {}},
+        {IteratorKind::Enumerate,
+         &PyEnum_Type,
+         offsetof(Enumerate, inner),
+         {offsetof(Enumerate, index)},
+         {offsetof(Enumerate, inner), offsetof(Enumerate, result), offsetof(Enumerate, long_index)}},
+        {IteratorKind::Map, &PyMap_Type, offsetof(Map, inner), {}, {}},
+        {IteratorKind::Zip, &PyZip_Type, offsetof(Zip, inner), {}, {offsetof(Zip, inner), offsetof(Zip, result)}},
+        {IteratorKind::Dict,
+         &PyDictIterKey_Type,
+         offsetof(DictIterator, dict),
+         {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
+         {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
+        {IteratorKind::Dict,
+         &PyDictIterValue_Type,
+         offsetof(DictIterator, dict),
+         {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
+         {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
+        {IteratorKind::Dict,
+         &PyDictIterItem_Type,
+         offsetof(DictIterator, dict),
+         {offsetof(DictIterator, used), offsetof(DictIterator, position), offsetof(DictIterator, length)},
+         {offsetof(DictIterator, dict), offsetof(DictIterator, result)}},
+    };
+  });
 }
 
 const Layout* layout_of(PyObject* iterator) {

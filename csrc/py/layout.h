@@ -1,6 +1,7 @@
 // The insides of dicts, instances and types, as far as inline caches need them. Nothing here runs Python code.
 #pragma once
 
+#include "py/names.h"
 #include "py/python.h"
 
 namespace alternator::py {
@@ -11,7 +12,7 @@ inline uint32_t type_version(PyTypeObject* type) { return type->tp_version_tag; 
 // The same, but a type that has no version yet gets one.
 inline uint32_t current_type_version(PyTypeObject* type) {
   if (type->tp_version_tag == 0) {
-    static PyObject* const some_name = PyUnicode_InternFromString("__class__");
+    PyObject* const some_name = py::names.__class__;
     _PyType_Lookup(type, some_name);  // assigns one
   }
   return type->tp_version_tag;

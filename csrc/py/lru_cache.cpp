@@ -1,6 +1,7 @@
 #include "py/lru_cache.h"
 
 #include "base/boundary.h"
+#include "base/once.h"
 
 namespace alternator::py {
 namespace {
@@ -46,8 +47,8 @@ Known try_out() {
 }
 
 const Known& known() {
-  static const Known found = try_out();
-  return found;
+  static constinit Once<Known> found;
+  return found.get(try_out);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "py/members.h"
+#include "base/once.h"
 
 namespace alternator::py {
 namespace {
@@ -79,26 +80,26 @@ struct Partial {  // as in Modules/_functoolsmodule.c
 };
 
 PyTypeObject* partial_type() {
-  static PyTypeObject* const type = [] {
+  static constinit Once<PyTypeObject*> type;
+  return type.get([] {
     Ref<> module = steal(PyImport_ImportModule("functools"));
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;  // kept for good
     PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found);
-  }();
-  return type;
+  });
 }
 
 }  // namespace
 
 std::span<const Part> fixed_parts(PyObject* object) {
-  static const Part view[] = {{"mapping", offsetof(_PyDictViewObject, dv_dict)}};
-  static const Part proxy[] = {{"mapping", offsetof(MappingProxy, mapping)}};
-  static const Part slice[] = {{"start", offsetof(PySliceObject, start)},
-                               {"stop", offsetof(PySliceObject, stop)},
-                               {"step", offsetof(PySliceObject, step)}};
-  static const Part partial[] = {{"func", offsetof(Partial, function)},
-                                 {"args", offsetof(Partial, arguments)},
-                                 {"keywords", offsetof(Partial, keywords)}};
+  static constexpr Part view[] = {{"mapping", offsetof(_PyDictViewObject, dv_dict)}};
+  static constexpr Part proxy[] = {{"mapping", offsetof(MappingProxy, mapping)}};
+  static constexpr Part slice[] = {{"start", offsetof(PySliceObject, start)},
+                                   {"stop", offsetof(PySliceObject, stop)},
+                                   {"step", offsetof(PySliceObject, step)}};
+  static constexpr Part partial[] = {{"func", offsetof(Partial, function)},
+                                     {"args", offsetof(Partial, arguments)},
+                                     {"keywords", offsetof(Partial, keywords)}};
   if (PyDictKeys_Check(object) || PyDictItems_Check(object) || PyDictValues_Check(object)) {
     return view;
   }

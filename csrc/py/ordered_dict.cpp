@@ -1,5 +1,6 @@
 #include "py/ordered_dict.h"
 
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace alternator::py {
@@ -28,12 +29,12 @@ bool try_out() {
 }  // namespace
 
 bool knows_ordered_dict() {
-  static const bool knows = [] {
+  static constinit Once<bool> knows;
+  return knows.get([] {
     bool works = try_out();
     PyErr_Clear();
     return works;
-  }();
-  return knows;
+  });
 }
 
 }  // namespace alternator::py

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "py/names.h"
 #include "record/contract.h"
 
 namespace alternator::record {
@@ -68,7 +69,7 @@ std::string quote_call(PyObject* callable, PyObject* const* arguments, Py_ssize_
 }
 
 bool passes_on_to_python(PyObject* callable) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("__call__"), PyUnicode_InternFromString("__init__")};
+  PyObject* const names[] = {py::names.__call__, py::names.__init__};
   bool is_class = PyType_Check(callable);
   PyObject* found =
       _PyType_Lookup(is_class ? reinterpret_cast<PyTypeObject*>(callable) : Py_TYPE(callable), names[is_class]);

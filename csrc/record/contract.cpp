@@ -3,6 +3,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/once.h"
+#include "py/names.h"
+
 namespace alternator::record {
 namespace {
 
@@ -73,14 +76,15 @@ bool is_real_module(PyObject* name) {
 }  // namespace
 
 bool is_of_real_module(PyObject* function) {
-  static PyObject* const key = PyUnicode_InternFromString("__name__");
+  PyObject* const key = py::names.__name__;
   PyObject* name = PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, key);
   if (name == nullptr || !PyUnicode_CheckExact(name)) {
     PyErr_Clear();
     return false;
   }
   // Names of modules are few and the same objects; those in here are kept alive.
-  static auto* const answers = new std::unordered_map<PyObject*, bool>;
+  static constinit Once<std::unordered_map<PyObject*, bool>*> kept;
+  auto* const answers = kept.get([] { return new std::unordered_map<PyObject*, bool>; });
   constexpr size_t kMost = 1 << 14;
   auto found = answers->find(name);
   if (found != answers->end()) {
@@ -109,12 +113,12 @@ PyObject* attribute_of_function(PyObject* function, PyObject* name) {
 }  // namespace
 
 bool is_disabled(PyObject* function) {
-  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable");
+  PyObject* const name = py::names._torchdynamo_disable;
   return attribute_of_function(function, name) == Py_True || has_disabling_code(function);
 }
 
 bool is_disabled_with_callees(PyObject* function) {
-  static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_disable_recursive");
+  PyObject* const name = py::names._torchdynamo_disable_recursive;
   return has_disabling_code(function) || (is_disabled(function) && attribute_of_function(function, name) == Py_True);
 }
 
@@ -177,7 +181,7 @@ void set_substitute(PyObject* callable, PyObject* other) {
 void set_wrapper_type(PyTypeObject* type) { wrapper_type = type; }
 
 PyObject* substitute_of(PyObject* callable) {
-  static PyObject* const mark = PyUnicode_InternFromString("_alternator_substitute");
+  PyObject* const mark = py::names._alternator_substitute;
   if (PyFunction_Check(callable)) {
     PyObject* attributes = reinterpret_cast<PyFunctionObject*>(callable)->func_dict;
     PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;

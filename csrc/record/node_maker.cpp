@@ -5,6 +5,7 @@
 
 #include "base/boundary.h"
 #include "py/heap_object.h"
+#include "py/names.h"
 
 namespace alternator::record {
 
@@ -98,7 +99,7 @@ Ref<> number_name(NodeMaker* maker, PyObject* candidate) {
 }
 
 Ref<> make_name(NodeMaker* maker, PyObject* candidate) {
-  static PyObject* answers = nullptr;
+  static constinit PyObject* answers = nullptr;
   Ref<> plain = ask_once(&answers, maker->is_plain, candidate);
   if (!plain) {
     return nullptr;
@@ -174,8 +175,8 @@ PyObject* python_name_node(PyObject* self, PyObject* const* args, Py_ssize_t cou
 
 // The graph's table of nodes by kind and function, which Graph.find_nodes() asks.
 bool note_node(PyObject* table, PyObject* node) {
-  static PyObject* const op = PyUnicode_InternFromString("op");
-  static PyObject* const target = PyUnicode_InternFromString("target");
+  PyObject* const op = py::names.op;
+  PyObject* const target = py::names.target;
   Ref<> kind = steal(PyObject_GetAttr(node, op));
   bool function = kind && PyUnicode_CompareWithASCIIString(kind.get(), "call_function") == 0;
   Ref<> found = kind ? (function ? steal(PyObject_GetAttr(node, target)) : share(Py_None)) : nullptr;
@@ -185,7 +186,7 @@ bool note_node(PyObject* table, PyObject* node) {
 }
 
 PyObject* link(PyObject* self, PyObject* nodes) {
-  static PyObject* const prepend = PyUnicode_InternFromString("_prepend");
+  PyObject* const prepend = py::names._prepend;
   PyObject* graph = reinterpret_cast<NodeMaker*>(self)->graph;
   Ref<> root = steal(PyObject_GetAttrString(graph, "_root"));
   Ref<> lookup = root ? steal(PyObject_GetAttrString(graph, "_find_nodes_lookup_table")) : nullptr;
@@ -232,8 +233,8 @@ NodeMaker* as_node_maker(PyObject* object) {
 }
 
 bool name_node(NodeMaker* maker, PyObject* node, PyObject* name) {
-  static PyObject* const op = PyUnicode_InternFromString("op");
-  static PyObject* const name_attribute = PyUnicode_InternFromString("name");
+  PyObject* const op = py::names.op;
+  PyObject* const name_attribute = py::names.name;
   int named = PySet_Contains(maker->named, node);
   Ref<> kind = named == 0 ? steal(PyObject_GetAttr(node, op)) : nullptr;
   if (!kind || PyUnicode_CompareWithASCIIString(kind.get(), "placeholder") == 0) {
@@ -251,16 +252,16 @@ bool name_node(NodeMaker* maker, PyObject* node, PyObject* name) {
 }
 
 Ref<> make_node(NodeMaker* maker, PyObject* kind, PyObject* target, PyObject* args, PyObject* kwargs, Ref<>* name) {
-  static PyObject* const set_arguments = PyUnicode_InternFromString("_update_args_kwargs");
-  static PyObject* const nothing = PyTuple_New(0);
-  static PyObject* answers = nullptr;
+  PyObject* const set_arguments = py::names._update_args_kwargs;
+  Ref<> nothing = steal(PyTuple_New(0));  // there is one empty tuple
+  static constinit PyObject* answers = nullptr;
   Ref<> candidate = ask_once(&answers, maker->find_candidate, target);
   *name = candidate ? make_name(maker, candidate.get()) : nullptr;
   if (!*name) {
     return nullptr;
   }
   // Without the checks of Node.__init__.
-  Ref<> node = steal(node_base->tp_new(node_type, nothing, nullptr));
+  Ref<> node = steal(node_base->tp_new(node_type, nothing.get(), nullptr));
   Ref<> parts = node ? steal(PyTuple_Pack(5, maker->graph, name->get(), kind, target, Py_None)) : nullptr;
   if (!parts || node_base->tp_init(node.get(), parts.get(), nullptr) < 0) {
     return nullptr;

@@ -1,5 +1,6 @@
 #include "record/quick_calls.h"
 
+#include "py/names.h"
 #include "py/opcode.h"
 #include "record/arguments.h"
 #include "record/node_maker.h"
@@ -35,14 +36,14 @@ enum Part {
 
 // Arguments that make a call something else than a node for its result.
 bool has_special_keyword(PyObject* kwargs) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("out"), PyUnicode_InternFromString("requires_grad")};
+  PyObject* const names[] = {py::names.out, py::names.requires_grad};
   for (PyObject* name : names) {
     if (kwargs != nullptr && PyDict_GetItemWithError(kwargs, name) != nullptr) {
       return true;
     }
   }
   // A tensor in the place of a number: torch would ask for its value (alternator/torch_numbers.py).
-  static PyObject* const numbers[] = {PyUnicode_InternFromString("value"), PyUnicode_InternFromString("alpha")};
+  PyObject* const numbers[] = {py::names.value, py::names.alpha};
   for (PyObject* name : numbers) {
     PyObject* number = kwargs != nullptr ? PyDict_GetItemWithError(kwargs, name) : nullptr;
     if (number != nullptr && source::is_tensor(number)) {
@@ -139,7 +140,7 @@ bool QuickCalls::describe(PyObject* function, PyObject* args, PyObject* kwargs, 
       kwargs = kwargs == Py_None ? nullptr : kwargs;
     }
     if (on_tensors) {
-      static PyObject* const function_call = PyUnicode_InternFromString("call_function");
+      PyObject* const function_call = py::names.call_function;
       written->kind = share(function_call);
       written->target = share(operation);
     }
@@ -176,8 +177,8 @@ Ref<> QuickCalls::adopt(PyObject* result, PyObject* node, PyObject* site) {
   if (!id || PyDict_GetItemWithError(part(kKnown), id.get()) != nullptr || !tensor::is_ordinary_result(result)) {
     return PyErr_Occurred() ? nullptr : steal(PyObject_CallMethod(tracer_, "adopt", "OO", result, node));
   }
-  static PyObject* const meta = PyUnicode_InternFromString("meta");
-  static PyObject* const example_value = PyUnicode_InternFromString("example_value");
+  PyObject* const meta = py::names.meta;
+  PyObject* const example_value = py::names.example_value;
   PyObject* parts[] = {Py_None, result, node};
   Ref<> entry = steal(PyObject_Vectorcall(part(kKnownClass), parts, 3, nullptr));
   Ref<> example = entry ? steal(tensor::make_example_of(result, part(kExampleClass))) : nullptr;

@@ -10,6 +10,7 @@
 #include "py/instance.h"
 #include "py/iterator.h"
 #include "py/members.h"
+#include "py/names.h"
 #include "py/opcode.h"
 #include "record/fault.h"
 
@@ -484,10 +485,8 @@ void Recorder::record_frame_start() {
 
 // What decides what a call of a function does. It may be another function next time, with the same code.
 void Recorder::record_function_parts(int node, PyFunctionObject* function) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("__code__"), PyUnicode_InternFromString("__globals__"),
-                                    PyUnicode_InternFromString("__defaults__"),
-                                    PyUnicode_InternFromString("__kwdefaults__"),
-                                    PyUnicode_InternFromString("__closure__")};
+  PyObject* const names[] = {py::names.__code__, py::names.__globals__, py::names.__defaults__,
+                             py::names.__kwdefaults__, py::names.__closure__};
   const size_t offsets[] = {offsetof(PyFunctionObject, func_code), offsetof(PyFunctionObject, func_globals),
                             offsetof(PyFunctionObject, func_defaults), offsetof(PyFunctionObject, func_kwdefaults),
                             offsetof(PyFunctionObject, func_closure)};
@@ -520,8 +519,8 @@ int Recorder::globals_node(PyObject* globals) {
   if (int node = graph_.node_of(globals); node >= 0 || is_fresh_globals(globals)) {
     return node;
   }
-  static PyObject* const name = PyUnicode_InternFromString("__name__");
-  static PyObject* const part = PyUnicode_InternFromString("__globals__");
+  PyObject* const name = py::names.__name__;
+  PyObject* const part = py::names.__globals__;
   PyObject* given = py::dict_item(globals, name);
   PyObject* module = given && PyUnicode_Check(given) ? py::dict_item(PyImport_GetModuleDict(), given) : nullptr;
   if (module != nullptr && PyModule_Check(module) && PyModule_GetDict(module) == globals) {
@@ -554,7 +553,7 @@ void Recorder::record_with(PyObject* manager) {
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  static PyObject* const names[] = {PyUnicode_InternFromString("__enter__"), PyUnicode_InternFromString("__exit__")};
+  PyObject* const names[] = {py::names.__enter__, py::names.__exit__};
   for (PyObject* name : names) {
     PyObject* method = _PyType_Lookup(type, name);
     const Contract* contract = method != nullptr ? contract_of(method) : nullptr;

@@ -3,6 +3,7 @@
 #include "py/body.h"
 #include "py/instance.h"
 #include "py/members.h"
+#include "py/names.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
 
@@ -12,8 +13,6 @@ using guard::Kind;
 using source::Sort;
 
 namespace {
-
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 // The slot function of classes with a __getattr__ in Python.
 getattrofunc python_getattr_slot = nullptr;
@@ -262,8 +261,8 @@ void Recorder::record_super(PyObject* super, PyObject* name) {
 void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool generic) {
   PyTypeObject* type = Py_TYPE(object);
   int node = graph_.node_of(object);
-  static PyObject* const getattribute = interned("__getattribute__");
-  static PyObject* const getattr = interned("__getattr__");
+  PyObject* const getattribute = py::names.__getattribute__;
+  PyObject* const getattr = py::names.__getattr__;
   bool module = PyModule_Check(object) && type->tp_getattro == PyModule_Type.tp_getattro;
   PyObject* hook = _PyType_Lookup(type, getattr);
   if (type->tp_getattro != PyObject_GenericGetAttr && !module && !generic) {
@@ -362,7 +361,7 @@ bool Recorder::record_registries(PyObject* object, int node, PyObject* name, PyO
   if (hook != module_getattr || reinterpret_cast<PyFunctionObject*>(hook)->func_code != module_getattr_code) {
     return false;
   }
-  static PyObject* const registries[] = {interned("_parameters"), interned("_buffers"), interned("_modules")};
+  PyObject* const registries[] = {py::names._parameters, py::names._buffers, py::names._modules};
   PyObject* dicts[3];
   int last = -1;
   for (int i = 0; i < 3 && last < 0; ++i) {

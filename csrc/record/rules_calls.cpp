@@ -6,6 +6,7 @@
 #include "py/generator.h"
 #include "py/iterator.h"
 #include "py/lru_cache.h"
+#include "py/names.h"
 #include "record/callable.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
@@ -25,7 +26,7 @@ bool is_safe_constructor(PyTypeObject* type) {
                made_by == PyLong_Type.tp_new || made_by == PyFloat_Type.tp_new || made_by == PyUnicode_Type.tp_new ||
                made_by == PyODict_Type.tp_new ||
                made_by == reinterpret_cast<PyTypeObject*>(PyExc_BaseException)->tp_new;
-  static PyObject* const dunder_new = PyUnicode_InternFromString("__new__");
+  PyObject* const dunder_new = py::names.__new__;
   PyObject* python_new = _PyType_Lookup(type, dunder_new);
   bool python = python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type;
   return (known || python) && type->tp_finalize == nullptr && type->tp_del == nullptr;
@@ -73,7 +74,7 @@ void Recorder::record_call(PyObject* callable, PyObject* const* arguments, Py_ss
 
 // An object that is no function and no class.
 void Recorder::record_object_call(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
-  static PyObject* const partial = PyUnicode_InternFromString("functools.partial");
+  PyObject* const partial = py::names.functools_partial;
   if (!graph_.is_outside(callable) && PyUnicode_CompareWithASCIIString(partial, Py_TYPE(callable)->tp_name) == 0) {
     Ref<> inner = steal(PyObject_GetAttrString(callable, "func"));
     Ref<> given = steal(PyObject_GetAttrString(callable, "args"));
@@ -88,7 +89,7 @@ void Recorder::record_object_call(PyObject* callable, PyObject* const* arguments
     }
   }
   if (PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) {
-    static PyObject* const call = PyUnicode_InternFromString("__call__");
+    PyObject* const call = py::names.__call__;
     PyObject* method = _PyType_Lookup(Py_TYPE(callable), call);
     if (graph_.read_type(Py_TYPE(callable)) && method != nullptr && PyFunction_Check(method)) {
       note_class_value(Py_TYPE(callable), call, method);
@@ -148,7 +149,7 @@ void Recorder::record_method_parts(PyObject* method) {
   if (node < 0) {
     return;
   }
-  static PyObject* const name = PyUnicode_InternFromString("__self__");
+  PyObject* const name = py::names.__self__;
   if (PyObject* self = py::bound_to(method)) {
     Py_ssize_t definition = py::bound_definition_offset(method);
     graph_.read_word(node, definition, py::word_at_offset(method, definition));
@@ -176,8 +177,7 @@ void Recorder::record_class_call(PyObject* callable, PyObject* const* arguments,
   if (!graph_.read_type(type) || !graph_.read_type(Py_TYPE(callable))) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  static PyObject* const names[] = {PyUnicode_InternFromString("__new__"), PyUnicode_InternFromString("__init__"),
-                                    PyUnicode_InternFromString("__call__")};
+  PyObject* const names[] = {py::names.__new__, py::names.__init__, py::names.__call__};
   for (PyObject* name : names) {
     note_class_value(type, name, _PyType_Lookup(type, name));
     PyObject* on_meta = _PyType_Lookup(Py_TYPE(callable), name);
@@ -209,8 +209,7 @@ std::string Recorder::describe_called_cache() const { return describe_callable(p
 // The functions for the stand-in of functools.lru_cache: of the cache, or a link; of its dict and a key; and of a result,
 // limit and how many results were made before. Limits and the like are what they were when the cache was made.
 void Recorder::record_cache(PyObject* const* arguments, size_t count) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("results"), PyUnicode_InternFromString("__wrapped__"),
-                                    PyUnicode_InternFromString("result")};
+  PyObject* const names[] = {py::names.results, py::names.__wrapped__, py::names.result};
   PyObject* object = arguments[0];
   int node = graph_.node_of(object);
   if (count == 2) {

@@ -4,6 +4,7 @@
 //
 // What C code reads to make a class is read before it runs: the bases, the metaclass, the classes of the values in its dict.
 // What it calls (__prepare__, __new__, __set_name__, __init_subclass__) has to be Python code, which is seen.
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -11,8 +12,6 @@ namespace alternator::record {
 using guard::Kind;
 
 namespace {
-
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool is_special(PyObject* name) {
   return PyUnicode_GET_LENGTH(name) > 4 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
@@ -30,8 +29,8 @@ bool wraps_python(PyObject* descriptor) {
 
 // Names are looked up in it as in a plain dict.
 bool finds_like_a_dict(PyObject* space) {
-  static PyObject* const getitem = interned("__getitem__");
-  static PyObject* const missing = interned("__missing__");
+  PyObject* const getitem = py::names.__getitem__;
+  PyObject* const missing = py::names.__missing__;
   PyTypeObject* type = Py_TYPE(space);
   return PyDict_CheckExact(space) || (_PyType_Lookup(type, getitem) == _PyType_Lookup(&PyDict_Type, getitem) &&
                                       _PyType_Lookup(type, missing) == nullptr);
@@ -40,7 +39,7 @@ bool finds_like_a_dict(PyObject* space) {
 }  // namespace
 
 void Recorder::record_build_class() {
-  static PyObject* const name = interned("__build_class__");
+  PyObject* const name = py::names.__build_class__;
   PyObject* builtins = position_.frame->f_builtins;
   if (!PyDict_CheckExact(builtins)) {
     return abort(AbortReason::UnsupportedInstruction, "LOAD_BUILD_CLASS");
@@ -51,7 +50,7 @@ void Recorder::record_build_class() {
 }
 
 bool Recorder::read_base(PyObject* base) {
-  static PyObject* const hook = interned("__init_subclass__");
+  PyObject* const hook = py::names.__init_subclass__;
   auto* type = reinterpret_cast<PyTypeObject*>(base);
   if (!PyType_Check(base) || !graph_.read_type(type) || !read_metaclass(Py_TYPE(base))) {
     return false;
@@ -67,9 +66,8 @@ bool Recorder::read_base(PyObject* base) {
 }
 
 bool Recorder::read_metaclass(PyTypeObject* meta) {
-  static PyObject* const names[] = {interned("__new__"), interned("__init__"), interned("__prepare__"),
-                                    interned("mro")};
-  static PyObject* const call = interned("__call__");
+  PyObject* const names[] = {py::names.__new__, py::names.__init__, py::names.__prepare__, py::names.mro};
+  PyObject* const call = py::names.__call__;
   auto is_known = [&](PyTypeObject* type, PyObject* name) {
     PyObject* found = _PyType_Lookup(type, name);
     note_class_value(type, name, found);
@@ -89,11 +87,11 @@ bool Recorder::read_metaclass(PyTypeObject* meta) {
 }
 
 bool Recorder::read_class_space(PyObject* space) {
-  static PyObject* const hook = interned("__set_name__");
-  static PyObject* const cell = interned("__classcell__");
-  static PyObject* const slots = interned("__slots__");
-  static PyObject* const module = interned("__module__");
-  static PyObject* const name = interned("__name__");
+  PyObject* const hook = py::names.__set_name__;
+  PyObject* const cell = py::names.__classcell__;
+  PyObject* const slots = py::names.__slots__;
+  PyObject* const module = py::names.__module__;
+  PyObject* const name = py::names.__name__;
   if (space == nullptr || !PyDict_Check(space)) {
     return false;
   }
@@ -126,7 +124,7 @@ bool Recorder::read_class_space(PyObject* space) {
 
 // __build_class__(body, name, *bases, metaclass=.., **kwargs): the body's frame is seen when it begins.
 void Recorder::record_class_definition(PyObject* const* arguments, Py_ssize_t count) {
-  static PyObject* const entries = interned("__mro_entries__");
+  PyObject* const entries = py::names.__mro_entries__;
   std::optional<py::CallSite> site = call_site();
   bool known = deciding_ && site && !site->is_star_call() && site->positional() >= 2 && is_fresh_function(arguments[0]);
   Py_ssize_t positional = known ? site->positional() : 0;
@@ -217,7 +215,7 @@ void Recorder::record_class_body(py::Op op, int oparg) {
     return py::dict_item(space, name) != nullptr ? void() : read_cell(oparg);
   }
   if (!PyDict_CheckExact(space)) {
-    static PyObject* const annotations = interned("__annotations__");
+    PyObject* const annotations = py::names.__annotations__;
     PyObject* name = op == py::Op::kSETUP_ANNOTATIONS ? annotations : name_at(oparg);
     record_item_write(space, name, op == py::Op::kDELETE_NAME);
   }

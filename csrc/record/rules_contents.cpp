@@ -4,6 +4,7 @@
 #include "py/instance.h"
 #include "py/lru_cache.h"
 #include "py/members.h"
+#include "py/names.h"
 #include "py/ordered_dict.h"
 #include "record/recorder.h"
 
@@ -100,7 +101,7 @@ namespace {
 
 // Its __class_getitem__ is C code, which makes a types.GenericAlias.
 bool is_generic_builtin(PyTypeObject* type) {
-  static PyObject* const name = PyUnicode_InternFromString("__class_getitem__");
+  PyObject* const name = py::names.__class_getitem__;
   PyObject* method = _PyType_Lookup(type, name);
   return method != nullptr && Py_IS_TYPE(method, &PyClassMethodDescr_Type);
 }
@@ -128,7 +129,7 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
   }
   PyTypeObject* type = Py_TYPE(container);
   // Not the slot: classes written in Python have one of their own, which looks the method up.
-  static PyObject* const name = PyUnicode_InternFromString("__getitem__");
+  PyObject* const name = py::names.__getitem__;
   PyObject* method = _PyType_Lookup(type, name);
   auto takes_from = [&](PyTypeObject* base) {
     return PyType_IsSubtype(type, base) && (by_base || method == _PyType_Lookup(base, name));
@@ -184,7 +185,7 @@ bool Recorder::is_keyed_by_tensor(PyObject* container, PyObject* key) const {
 // The state of an optimizer is found by its parameter. Torch's hash of a tensor is its address, in Python; a dict finds the
 // very object without comparing. The instruction runs natively.
 void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key, bool overwrites) {
-  static PyObject* const hash = PyUnicode_InternFromString("__hash__");
+  PyObject* const hash = py::names.__hash__;
   PyObject* method = _PyType_Lookup(Py_TYPE(key), hash);
   int key_node = graph_.node_of(key);
   bool known = method == tensor_hash && method != nullptr &&
@@ -213,7 +214,7 @@ void Recorder::record_item_by_tensor(int node, PyObject* dict, PyObject* key, bo
 
 // A defaultdict makes what it does not have. It does so natively, so its factory must be one that runs no code.
 void Recorder::record_missing_by_tensor(int node, PyObject* dict) {
-  static PyObject* const name = PyUnicode_InternFromString("default_factory");
+  PyObject* const name = py::names.default_factory;
   PyObject* factory = py::default_factory(dict);
   bool plain = factory == reinterpret_cast<PyObject*>(&PyDict_Type) ||
                factory == reinterpret_cast<PyObject*>(&PyList_Type) ||
@@ -493,8 +494,7 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");
   }
-  static PyObject* const names[] = {PyUnicode_InternFromString("__repr__"), PyUnicode_InternFromString("__str__"),
-                                    PyUnicode_InternFromString("__format__")};
+  PyObject* const names[] = {py::names.__repr__, py::names.__str__, py::names.__format__};
   bool python = false;
   for (PyObject* name : names) {
     PyObject* method = _PyType_Lookup(type, name);

@@ -5,6 +5,7 @@
 #include "py/body.h"
 #include "py/generator.h"
 #include "py/iterator.h"
+#include "py/names.h"
 #include "record/callable.h"
 #include "record/recorder.h"
 
@@ -177,8 +178,8 @@ void Recorder::record_c_call(PyObject* callable, const Contract& contract, PyObj
   bool slot = Py_IS_TYPE(callable, &PyWrapperDescr_Type) || is_method_wrapper(callable);
   for (size_t i = 0; i < values.size(); ++i) {
     if (slot && contract.reads(i) == Reads::Text) {
-      static PyObject* const str = PyUnicode_InternFromString("__str__");
-      static PyObject* const object_str = _PyType_Lookup(&PyBaseObject_Type, str);  // which asks for the __repr__
+      PyObject* const str = py::names.__str__;
+      PyObject* const object_str = _PyType_Lookup(&PyBaseObject_Type, str);  // which asks for the __repr__
       record_text(values[i], 0, key_of(callable) != object_str);
     } else if (slot && contract.reads(i) == Reads::Length) {
       record_length(values[i], true);
@@ -199,7 +200,7 @@ void Recorder::record_c_call(PyObject* callable, const Contract& contract, PyObj
 void Recorder::record_access(PyObject* callable, const Contract& contract, bool slot,
                              const std::vector<PyObject*>& values) {
   if (contract.first == Reads::Attribute) {
-    static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+    PyObject* const dict = py::names.__dict__;
     PyObject* name = values.size() == 1 ? dict : values.empty() ? nullptr : values[1];  // vars(x)
     if (name == nullptr || !PyUnicode_Check(name)) {
       return abort(AbortReason::UnknownCall, describe_callable(callable));

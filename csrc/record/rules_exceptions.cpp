@@ -3,6 +3,7 @@
 #include "py/code.h"
 #include "py/generator.h"
 #include "py/instance.h"
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -11,12 +12,12 @@ using journal::PlaceKind;
 using py::Op;
 
 void Recorder::note_traceback(PyObject* exception) {
-  static PyObject* const name = PyUnicode_InternFromString("__traceback__");
+  PyObject* const name = py::names.__traceback__;
   record_write(PlaceKind::Slot, exception, name, offsetof(PyBaseExceptionObject, traceback));
 }
 
 void Recorder::note_context(PyObject* exception) {
-  static PyObject* const name = PyUnicode_InternFromString("__context__");
+  PyObject* const name = py::names.__context__;
   record_write(PlaceKind::Slot, exception, name, offsetof(PyBaseExceptionObject, context));
 }
 

@@ -1,5 +1,6 @@
 // Texts that the trace runs (exec, eval), and requests for frames. A text is Python code like any other: the frame that runs it
 // is seen when it begins. The function that CPython makes for it, and a dict of globals that the trace made, are fresh.
+#include "py/names.h"
 #include "record/callable.h"
 #include "record/recorder.h"
 #include "record/stand_in.h"
@@ -9,7 +10,7 @@ namespace alternator::record {
 namespace {
 
 bool is_dict_of_module(PyObject* globals) {
-  static PyObject* const key = PyUnicode_InternFromString("__name__");
+  PyObject* const key = py::names.__name__;
   PyObject* name = py::dict_item(globals, key);
   PyObject* module = name != nullptr && PyUnicode_Check(name) ? py::dict_item(PyImport_GetModuleDict(), name) : nullptr;
   return module != nullptr && PyModule_Check(module) && PyModule_GetDict(module) == globals;
@@ -19,7 +20,7 @@ bool is_dict_of_module(PyObject* globals) {
 
 // exec(text, globals, locals): the text is relied on. Without the dicts it would run in those of the frame that calls it.
 void Recorder::record_executed_text(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
-  static PyObject* const key = PyUnicode_InternFromString("__builtins__");
+  PyObject* const key = py::names.__builtins__;
   std::optional<py::CallSite> site = call_site();
   bool known = deciding_ && site && site->names == nullptr && (count == 2 || count == 3) &&
                PyUnicode_CheckExact(arguments[0]) && PyDict_CheckExact(arguments[1]) &&

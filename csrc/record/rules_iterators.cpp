@@ -3,6 +3,7 @@
 // region fits the next turn as well.
 #include "py/instance.h"
 #include "py/iterator.h"
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -21,7 +22,7 @@ void Recorder::record_next(PyObject* iterator, bool follows) {
   if (py::iterator_kind(iterator) == IteratorKind::Map) {
     return record_map_next(iterator);
   }
-  static PyObject* const next = PyUnicode_InternFromString("__next__");
+  PyObject* const next = py::names.__next__;
   PyTypeObject* type = Py_TYPE(iterator);
   if (PyObject* method = _PyType_Lookup(type, next); method != nullptr && PyFunction_Check(method)) {
     return graph_.read_type(type) ? note_class_value(type, next, method) : abort(AbortReason::UnknownRead, "a class");
@@ -71,7 +72,7 @@ bool Recorder::record_advance(PyObject* iterator, Item* item) {
     return false;
   }
   journal_.note_iterator(iterator);
-  static PyObject* const name = PyUnicode_InternFromString("over");
+  PyObject* const name = py::names.over;
   switch (kind) {
     case IteratorKind::Enumerate: {
       graph_.read(node, Kind::Slot, name, py::inner_offset(kind), inner);
@@ -129,7 +130,7 @@ void Recorder::record_map_next(PyObject* iterator) {
   int node = graph_.node_of(iterator);
   PyObject* inner = py::inner_of(iterator, IteratorKind::Map);
   PyObject* function = py::object_at(iterator, py::mapped_offset());
-  static PyObject* const names[] = {PyUnicode_InternFromString("over"), PyUnicode_InternFromString("function")};
+  PyObject* const names[] = {py::names.over, py::names.function};
   graph_.read(node, Kind::Slot, names[0], py::inner_offset(IteratorKind::Map), inner);
   graph_.read(node, Kind::Slot, names[1], py::mapped_offset(), function);
   record_contents(inner);
@@ -160,7 +161,7 @@ bool Recorder::record_zip_advance(PyObject* iterator, int node, Item* item) {
     abort(AbortReason::IteratorOutside, "zip");
     return false;
   }
-  static PyObject* const name = PyUnicode_InternFromString("over");
+  PyObject* const name = py::names.over;
   graph_.read(node, Kind::Slot, name, py::inner_offset(IteratorKind::Zip), inner);
   record_contents(inner);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inner); ++i) {

@@ -1,5 +1,6 @@
 // Pattern matching: `match` statements, and `except` clauses, which match classes.
 #include "py/instance.h"
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -10,14 +11,14 @@ PyObject* lookup_special(PyObject* object, PyObject* name) { return _PyType_Look
 
 // `isinstance(subject, type)` is C code that looks at their classes alone.
 bool has_plain_instance_check(PyObject* type) {
-  static PyObject* const name = PyUnicode_InternFromString("__instancecheck__");
-  static PyObject* const plain = _PyType_Lookup(&PyType_Type, name);
+  PyObject* const name = py::names.__instancecheck__;
+  PyObject* const plain = _PyType_Lookup(&PyType_Type, name);
   return lookup_special(type, name) == plain;
 }
 
 // An exception group whose parts are made by C code.
 bool is_plain_group(PyObject* exception) {
-  static PyObject* const names[] = {PyUnicode_InternFromString("split"), PyUnicode_InternFromString("derive")};
+  PyObject* const names[] = {py::names.split, py::names.derive};
   auto* base = reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup);
   for (PyObject* name : names) {
     if (lookup_special(exception, name) != _PyType_Lookup(base, name)) {
@@ -65,7 +66,7 @@ void Recorder::record_type_flag(PyObject* subject) {
 
 // `subject.get(key, mark)` for each key.
 void Recorder::record_match_keys(PyObject* subject, PyObject* keys) {
-  static PyObject* const name = PyUnicode_InternFromString("get");
+  PyObject* const name = py::names.get;
   if (!PyTuple_CheckExact(keys)) {
     return abort(AbortReason::UnsupportedInstruction, "MATCH_KEYS");
   }
@@ -85,7 +86,7 @@ void Recorder::record_match_keys(PyObject* subject, PyObject* keys) {
 
 // isinstance(subject, type), then the attributes that `__match_args__` and the keywords name.
 void Recorder::record_match_class(PyObject* subject, PyObject* type, int positional, PyObject* keywords) {
-  static PyObject* const name = PyUnicode_InternFromString("__match_args__");
+  PyObject* const name = py::names.__match_args__;
   expose(subject, Reads::Type);
   expose(type, Reads::Type);
   if (!PyType_Check(type) || ended_) {
@@ -93,7 +94,7 @@ void Recorder::record_match_class(PyObject* subject, PyObject* type, int positio
   }
   auto* cls = reinterpret_cast<PyTypeObject*>(type);
   if (has_plain_instance_check(type)) {
-    static PyObject* const own_class = PyUnicode_InternFromString("__class__");
+    PyObject* const own_class = py::names.__class__;
     record_attribute(subject, own_class);
     if (!PyObject_TypeCheck(subject, cls) && Py_TYPE(subject)->tp_getattro == PyObject_GenericGetAttr) {
       return;

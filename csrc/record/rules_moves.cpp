@@ -1,6 +1,7 @@
 // Primitives that the start of a region holds: moving one about needs no guard, doing anything with it does.
 #include "py/body.h"
 #include "py/generator.h"
+#include "py/names.h"
 #include "py/unique.h"
 #include "record/recorder.h"
 
@@ -12,8 +13,7 @@ namespace {
 
 // `container[key] = value` keeps the value as it is, or gives it to Python code.
 bool stores_unseen(PyObject* container) {
-  static PyObject* const name = PyUnicode_InternFromString("__setitem__");
-  PyObject* method = _PyType_Lookup(Py_TYPE(container), name);
+  PyObject* method = _PyType_Lookup(Py_TYPE(container), py::names.__setitem__);
   return py::body_kind(container) != py::BodyKind::None || (method != nullptr && PyFunction_Check(method));
 }
 

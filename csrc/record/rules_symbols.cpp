@@ -2,6 +2,7 @@
 // call. The program has ordinary numbers in its hands, copies that are no other object; alternator/shapes.py has the symbols.
 // Computing with one gives another symbol, comparing one is a condition of the region, torch gets the symbol. Anything else
 // relies on the value (use()), which is a condition as well.
+#include "base/once.h"
 #include "interp/hook.h"
 #include "py/unique.h"
 #include "record/recorder.h"
@@ -165,8 +166,9 @@ void Recorder::follow_combination(Ref<> symbol) {
 
 // A function of the standard library that computes with numbers: the tracer knows what it does with symbols.
 bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_ssize_t count) {
-  static PyObject* const length = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
-  if (callable == length && count == 1 && source::is_tensor(arguments[0])) {
+  static constinit Once<PyObject*> length;
+  auto find_length = [] { return PyDict_GetItemString(PyEval_GetBuiltins(), "len"); };
+  if (callable == length.get(find_length) && count == 1 && source::is_tensor(arguments[0])) {
     interp::Unobserved native;
     follow_combination(steal(PyObject_CallMethod(tracer_, "measure", "O", arguments[0])));
     return true;

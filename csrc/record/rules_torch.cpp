@@ -1,6 +1,7 @@
 // Calls that set torch's state: grad mode's relatives autocast, inference mode, default dtype. They do not pass through
 // torch's dispatch of overridable functions, so the tracer is told of them here.
 #include "interp/hook.h"
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -116,7 +117,7 @@ void Recorder::record_scope_start(PyObject* function) {
 }
 
 void Recorder::record_context_enter(PyObject* manager) {
-  static PyObject* const name = PyUnicode_InternFromString("__enter__");
+  PyObject* const name = py::names.__enter__;
   PyObject* enter = _PyType_Lookup(Py_TYPE(manager), name);
   if (enter == nullptr || recorder_of(enter) != RecordedBy::State) {
     return;

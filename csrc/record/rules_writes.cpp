@@ -1,6 +1,7 @@
 // What is written to objects from outside: places and bodies that the journal can put back.
 #include "py/instance.h"
 #include "py/members.h"
+#include "py/names.h"
 #include "record/recorder.h"
 
 namespace alternator::record {
@@ -98,8 +99,7 @@ void Recorder::record_attribute_write(PyObject* object, PyObject* name, bool del
   if (is_fresh_instance(object)) {
     return;
   }
-  static PyObject* const methods[] = {PyUnicode_InternFromString("__setattr__"),
-                                      PyUnicode_InternFromString("__delattr__")};
+  PyObject* const methods[] = {py::names.__setattr__, py::names.__delattr__};
   PyObject* method = python_method(type, methods[deletes]);
   if (type->tp_setattro != PyObject_GenericSetAttr && method != nullptr) {
     return note_class_value(type, methods[deletes], method);  // Python code, which the loop runs
@@ -248,8 +248,7 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
     return;
   }
   PyTypeObject* type = Py_TYPE(container);
-  static PyObject* const methods[] = {PyUnicode_InternFromString("__setitem__"),
-                                      PyUnicode_InternFromString("__delitem__")};
+  PyObject* const methods[] = {py::names.__setitem__, py::names.__delitem__};
   if (!graph_.read_type(type)) {
     return abort(AbortReason::UnknownRead, "a class");
   }
@@ -336,7 +335,7 @@ void Recorder::read_original_length(PyObject* container) {
 
 // An item that a dict does not have: defaultdict makes it.
 void Recorder::record_missing(PyObject* dict, PyObject* key) {
-  static PyObject* const name = PyUnicode_InternFromString("__missing__");
+  PyObject* const name = py::names.__missing__;
   PyObject* method = _PyType_Lookup(Py_TYPE(dict), name);
   if (method == nullptr || PyFunction_Check(method)) {
     return note_class_value(Py_TYPE(dict), name, method);  // KeyError, or Python code
@@ -346,7 +345,7 @@ void Recorder::record_missing(PyObject* dict, PyObject* key) {
     return abort(AbortReason::WriteOutside, "__missing__ of a dict");
   }
   int node = graph_.node_of(dict);
-  static PyObject* const factory_name = PyUnicode_InternFromString("default_factory");
+  PyObject* const factory_name = py::names.default_factory;
   graph_.read(node, Kind::Slot, factory_name, py::default_factory_offset(), factory);
   if (factory != Py_None) {
     record_call(factory, nullptr, 0);

@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "base/boundary.h"
+#include "base/once.h"
 #include "base/phase.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
+#include "py/lock.h"
+#include "py/names.h"
 #include "py/pending.h"
 #include "record/fault.h"
 #include "record/quick_calls.h"
@@ -18,7 +21,6 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 PyTypeObject* mode_type = nullptr;
-PyObject* end_name = nullptr;  // made beforehand: a trace ends where there is no memory any more, too
 
 struct Mode {
   PyObject_HEAD PyObject* tracer;
@@ -77,12 +79,15 @@ Ref<> torch_c_function(const char* name) {
 
 bool add_mode_type(PyObject* module) {
   mode_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&mode_spec));
-  end_name = PyUnicode_InternFromString("end");
-  return mode_type != nullptr && end_name != nullptr &&
-         PyModule_AddObjectRef(module, "Mode", reinterpret_cast<PyObject*>(mode_type)) == 0;
+  return mode_type != nullptr && PyModule_AddObjectRef(module, "Mode", reinterpret_cast<PyObject*>(mode_type)) == 0;
 }
 
 Session* Session::current() { return current_session; }
+
+Ref<>& Session::lock() {
+  static constinit Once<Ref<>*> lock;
+  return *lock.get([] { return new Ref<>; });
+}
 
 // The tracer's mode on torch's stack: on while the program's instructions run.
 class Session::ModeSwitch {
@@ -125,6 +130,10 @@ class Session::ModeSwitch {
 };
 
 bool Session::run() {
+  py::Hold tracing(lock().get(), true);
+  if (!tracing.is_held()) {
+    return false;
+  }
   py::Undisturbed undisturbed(py::current_thread());
   const uint64_t foreign = tensor::count_foreign();
   const uint64_t draws = tensor::count_draws();
@@ -188,7 +197,7 @@ bool Session::end_tracer(bool finished) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   // end(whether there will be a graph) -> the inputs that the graph writes to; None: it changes what does not tell
-  Ref<> ended = steal(PyObject_CallMethodOneArg(tracer_.get(), end_name, finished ? Py_True : Py_False));
+  Ref<> ended = steal(PyObject_CallMethodOneArg(tracer_.get(), py::names.end, finished ? Py_True : Py_False));
   if (type != nullptr) {
     PyErr_Restore(type, value, traceback);
     return false;

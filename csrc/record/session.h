@@ -76,6 +76,8 @@ class Session {
 
   // The session of the trace that runs in this thread; null if none does.
   static Session* current();
+  // Held by the thread that traces: no process is forked in the middle of a trace (alternator/turns.py).
+  static Ref<>& lock();
 
  private:
   class ModeSwitch;

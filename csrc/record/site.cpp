@@ -22,8 +22,8 @@ constexpr const char* kInPlaceNames[] = {"iadd", "iand", "ifloordiv", "ilshift",
 constexpr const char* kComparisonNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
 
 Ref<> find_operator(const char* name) {
-  static PyObject* const module = PyImport_ImportModule("operator");
-  return module ? steal(PyObject_GetAttrString(module, name)) : nullptr;
+  Ref<> module = steal(PyImport_ImportModule("operator"));
+  return module ? steal(PyObject_GetAttrString(module.get(), name)) : nullptr;
 }
 
 // (operator, operands)

@@ -132,8 +132,7 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
 }
 
 Ref<> unpacking_call() {
-  static const void* const key = PyDict_GetItemString(PyEval_GetBuiltins(), "Ellipsis");
-  auto found = table.find(key);
+  auto found = table.find(Py_Ellipsis);
   return found != table.end() ? steal(PyCFunction_New(&relay_method, found->second.function)) : nullptr;
 }
 

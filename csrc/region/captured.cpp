@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/boundary.h"
+#include "base/once.h"
 #include "py/bound_arguments.h"
 #include "py/instance.h"
 #include "record/session.h"
@@ -36,8 +37,8 @@ __attribute__((noinline)) void note_misses(Point* point, const Region& region, P
 
 // Captured functions, of all threads. Guarded by the GIL; kept for good.
 std::unordered_set<Captured*>& all_captured() {
-  static auto* all = new std::unordered_set<Captured*>;
-  return *all;
+  static constinit Once<std::unordered_set<Captured*>*> all;
+  return *all.get([] { return new std::unordered_set<Captured*>; });
 }
 
 bool drop_is_due = false;
@@ -59,7 +60,13 @@ void announce_death() {
 
 bool Captured::all_native = false;
 int Captured::variant = 0;
+bool Captured::waits_for_turn = true;
 long long Captured::regions_without_graph = 0;
+
+Ref<>& Captured::turn() {
+  static constinit Once<Ref<>*> lock;
+  return *lock.get([] { return new Ref<>; });
+}
 
 Captured::Captured(Frontend frontend, bool fullgraph) : frontend_(std::move(frontend)), fullgraph_(fullgraph) {
   guard::Checker::on_death = announce_death;

@@ -6,6 +6,7 @@
 #include "base/phase.h"
 #include "interp/watch.h"
 #include "py/generator.h"
+#include "py/lock.h"
 #include "record/fault.h"
 #include "record/session.h"
 #include "region/region.h"
@@ -141,6 +142,17 @@ void note_drops(const record::Session& session, Region* region) {
 }  // namespace
 
 std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState& state) {
+  const std::shared_ptr<Region> newest = point.regions.empty() ? nullptr : point.regions.back();
+  py::Hold hold(turn().get(), waits_for_turn);
+  if (!hold.is_held() || point.conduct != Conduct::Capture) {
+    return nullptr;
+  }
+  if (!point.regions.empty() && point.regions.back() != newest) {  // another thread had its turn
+    std::vector<PyObject*> slots = record::flatten(state);
+    if (std::shared_ptr<Region> region = find(point, slots.data())) {
+      return region;
+    }
+  }
   drop_all_dead();
   if (point.captures > 0) {
     Ref<> admitted = steal(
@@ -184,7 +196,7 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
       last_miss_ = region->explain_miss(slots.data(), failed);
       continue;
     }
-    // Another thread may have been quicker. One region is enough, also for the limit.
+    // A backend or a listener may have made the same call. One region is enough, also for the limit.
     bool alone = point.regions.empty() || point.regions.back() == newest;
     if (std::shared_ptr<Region> other = alone ? nullptr : find(point, slots.data())) {
       return other;

@@ -138,6 +138,10 @@ class Captured {
   static Interest interest;
   static bool steps_are_told;  // the instructions that run for real
   static Ref<>& spy();         // Recorder::show
+  // One thread at a time traces and compiles: its turn is this lock (alternator/turns.py). Others wait for theirs, or run eagerly.
+  // A call that a region answers takes no lock.
+  static Ref<>& turn();
+  static bool waits_for_turn;
   // Regions with nothing to compute that were captured since the process started.
   static long long regions_without_graph;
 
@@ -170,7 +174,8 @@ class Captured {
   bool answer(Call* call, const py::BoundArguments& bound, Ref<>* result);
   // The region whose guards hold, its checker's slots filled; null if there is none.
   std::shared_ptr<Region> find(Point& point, PyObject* const* slots);
-  // Captures from a state. Null: the point's conduct says how to go on, or an exception is set.
+  // Captures from a state, or finds what another thread captured meanwhile. Null: the point's conduct says how to go on (eagerly, if it
+  // is another thread's turn), or an exception is set.
   std::shared_ptr<Region> capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> try_capture(Point& point, const interp::StackState& state);
   std::shared_ptr<Region> trace(Point& point, const interp::StackState& state);

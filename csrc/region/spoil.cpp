@@ -1,4 +1,5 @@
 #include "region/spoil.h"
+#include "base/once.h"
 
 #include <cstring>
 #include <memory>
@@ -18,8 +19,8 @@ struct Spoiled {
 
 // Guarded by the GIL.
 std::optional<Spoiled>& spoiled() {
-  static auto* one = new std::optional<Spoiled>;
-  return *one;
+  static constinit Once<std::optional<Spoiled>*> one;
+  return *one.get([] { return new std::optional<Spoiled>; });
 }
 
 std::vector<exits::Step>& steps_of(Region& region, Part part) {

@@ -1,5 +1,6 @@
 // What a captured function tells of itself (alternator/events.py): breaks, and to those who listen the beginning and the end
 // of captures, guards with the lines that needed them, exits, the instructions that run for real.
+#include "base/once.h"
 #include "py/opcode.h"
 #include "py/pending.h"
 #include "record/session.h"
@@ -106,8 +107,8 @@ Ref<> pack_conditions(const guard::Conditions& conditions) {
 Interest Captured::interest = Interest::None;
 bool Captured::steps_are_told = false;
 Ref<>& Captured::spy() {
-  static auto* spy = new Ref<>;
-  return *spy;
+  static constinit Once<Ref<>*> spy;
+  return *spy.get([] { return new Ref<>; });
 }
 
 bool Captured::tell(const char* kind, Ref<> what) {

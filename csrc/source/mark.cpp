@@ -1,6 +1,7 @@
 #include "source/mark.h"
 
 #include "py/members.h"
+#include "py/names.h"
 
 namespace alternator::source {
 namespace {
@@ -16,9 +17,8 @@ bool find_parts(PyObject* object, std::vector<PyObject*>* parts) {
     }
     return true;
   }
-  static PyObject* const property_names[] = {PyUnicode_InternFromString("fget"), PyUnicode_InternFromString("fset"),
-                                             PyUnicode_InternFromString("fdel")};
-  static PyObject* const wrapped = PyUnicode_InternFromString("__func__");
+  PyObject* const property_names[] = {py::names.fget, py::names.fset, py::names.fdel};
+  PyObject* const wrapped = py::names.method_function;
   bool property = type == &PyProperty_Type;
   if (!property && type != &PyClassMethod_Type && type != &PyStaticMethod_Type) {
     return false;

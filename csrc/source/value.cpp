@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "py/names.h"
 #include "py/unique.h"
 
 namespace alternator::source {
@@ -41,7 +42,7 @@ bool is_primitive_type(PyTypeObject* type) {
 
 // An enumeration in C++, as pybind11 shows it: its members do not change.
 bool is_pybind_enum(PyTypeObject* type) {
-  static PyObject* const entries = PyUnicode_InternFromString("__entries");
+  PyObject* const entries = py::names.__entries;
   return std::string_view(Py_TYPE(type)->tp_name) == "pybind11_type" &&
          PyDict_GetItemWithError(type->tp_dict, entries) != nullptr;
 }

@@ -1,5 +1,6 @@
 #include "torch/facts.h"
 
+#include "base/once.h"
 #include "torch/reveal.h"
 #include "torch/tensor_words.h"
 
@@ -302,13 +303,14 @@ ALTERNATOR_WARM PyObject* device_mode(const ThreadState& thread) {
   if (thread.function_modes() != 1) {
     return nullptr;
   }
-  static PyObject* const type = [] {
+  static constinit Once<PyObject*> type;
+  auto find_type = [] {
     ErrorKept kept;
     Ref<> module = steal(PyImport_ImportModule("torch.utils._device"));
     return module ? PyObject_GetAttrString(module.get(), "DeviceContext") : nullptr;
-  }();
+  };
   PyObject* mode = Functions::get_stack_at(0)->ptr(getPyInterpreter());
-  return reinterpret_cast<PyObject*>(Py_TYPE(mode)) == type ? mode : nullptr;
+  return reinterpret_cast<PyObject*>(Py_TYPE(mode)) == type.get(find_type) ? mode : nullptr;
 }
 
 std::optional<at::Device> read_default_device(const ThreadState& thread) {

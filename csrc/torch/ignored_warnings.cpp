@@ -4,6 +4,7 @@
 #include "torch/ignored_warnings.h"
 
 #include "base/boundary.h"
+#include "base/once.h"
 
 #include <c10/util/Exception.h>
 
@@ -64,8 +65,8 @@ struct Filters {
 };
 
 Filters& filters() {
-  static auto* filters = new Filters;
-  return *filters;
+  static constinit Once<Filters*> filters;
+  return *filters.get([] { return new Filters; });
 }
 
 // As the pattern of a row: fits every text in a thread that ignores warnings.

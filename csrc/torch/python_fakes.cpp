@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/once.h"
 #include "base/phase.h"
 #include "torch/fake_kernel.h"
 #include "torch/ignored_warnings.h"
@@ -19,10 +20,12 @@ void throw_data_dependent(const std::string& message) { throw DataDependent(mess
 PyObject* DataDependent::python_type() { return data_dependent_class(); }
 
 PyObject* data_dependent_class() {
-  static PyObject* type = PyErr_NewExceptionWithDoc("alternator.DataDependent",
-                                                    "The result depends on the data of a tensor, and a fake has none.",
-                                                    PyExc_RuntimeError, nullptr);
-  return type;
+  static constinit Once<PyObject*> type;
+  return type.get([] {
+    return PyErr_NewExceptionWithDoc("alternator.DataDependent",
+                                     "The result depends on the data of a tensor, and a fake has none.",
+                                     PyExc_RuntimeError, nullptr);
+  });
 }
 
 bool is_data_dependent(PyObject* exception) {
@@ -105,8 +108,8 @@ class PythonMode {
 // Storages are remembered: two tensors made one after the other must share what they share. The tensors are not, since
 // a test may change a fake and ask for a fresh one.
 py::object make_with_shared_storages(py::handle real) {
-  static auto* storages = new std::shared_ptr<StorageMemo>(std::make_shared<StorageMemo>());
-  FakeMemo memo(*storages);
+  static constinit Once<std::shared_ptr<StorageMemo>*> storages;
+  FakeMemo memo(*storages.get([] { return new std::shared_ptr<StorageMemo>(std::make_shared<StorageMemo>()); }));
   return make_fake_object(memo, real);
 }
 

@@ -2,6 +2,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "base/once.h"
 #include "torch/operator_info.h"
 #include "torch/python_error.h"
 #include "torch/shadow.h"
@@ -24,8 +25,8 @@ struct TorchMode {
   }
 
   static TorchMode& get() {
-    static TorchMode* mode = new TorchMode();
-    return *mode;
+    static constinit Once<TorchMode*> mode;
+    return *mode.get([] { return new TorchMode(); });
   }
 };
 

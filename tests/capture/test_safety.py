@@ -1,10 +1,9 @@
-"""A trace leaves nothing behind: given up anywhere, repeated, in threads."""
+"""A trace leaves nothing behind: given up anywhere, repeated."""
 
 import re
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -103,69 +102,6 @@ def test_a_generator_that_the_program_drops_is_closed_there():
         assert log == ["closed", "after"]
 
 
-def test_threads_share_a_compiled_function():
-    def program(x, n):
-        return x * n + 1
-
-    compiled = alternator.compile(program, backend="eager")
-    wrong = []
-
-    def work(seed):
-        for i in range(60):
-            n = (seed + i) % 4
-            if not torch.equal(compiled(X, n), program(X, n)):
-                wrong.append((seed, i))
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert not torch.compiler.is_compiling()
-
-
-@pytest.mark.parametrize("broken", [False, True])
-def test_threads_compile_at_the_same_time(broken):
-    """Every thread is in the backend before any of them has its graph, and other code runs in between."""
-    here = threading.Barrier(4, timeout=60)
-    found, graphs = {}, []
-
-    def backend(module, examples):
-        graphs.append(module)
-        if len(graphs) <= 4:
-            here.wait()
-        return module.forward
-
-    def program(x, box):
-        box.n += 1
-        if broken:
-            print(end="")
-        box.items[len(box.items)] = x + box.n
-        return x * 2
-
-    compiled = alternator.compile(program, backend=backend)
-    boxes = [Box() for _ in range(4)]
-    single, box = alternator.compile(program, backend="eager"), Box()
-    for _ in range(3):
-        single(X, box)
-
-    def work(number):
-        found[number] = [compiled(X + number, boxes[number]) for _ in range(3)]
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not here.broken and not torch.compiler.is_compiling()
-    assert len(compiled.regions()) <= len(single.regions()) + 2  # each thread may find its own numbers
-    for number, box in enumerate(boxes):
-        eager = Box()
-        assert same(found[number], [program(X + number, eager) for _ in range(3)])
-        assert same(vars(box), vars(eager))
-
-
 def test_the_backend_may_fail():
     def backend(module, examples):
         raise ZeroDivisionError("in the backend")
@@ -245,6 +181,19 @@ def program(x):
         time.sleep(0.001)
 
 threading.Thread(target=alternator.compile(program, backend="eager"), args=(torch.ones(2),), daemon=True).start()
+time.sleep(0.5)
+""",
+    # .. waits for its turn to compile.
+    "waiting": """
+def backend(module, examples):
+    entered.set()
+    time.sleep(100)
+
+entered = threading.Event()
+for number in range(2):
+    compiled = alternator.compile(lambda x: x + 1, backend=backend)
+    threading.Thread(target=compiled, args=(torch.ones(2),), daemon=True).start()
+    entered.wait()
 time.sleep(0.5)
 """,
 }
