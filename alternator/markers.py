@@ -20,6 +20,7 @@ from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
 from alternator.flat_calls import call_with_leaves
+from alternator.higher_order import call_inside
 from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, return_nothing, substitute
 from alternator.torch_states import make_notes
 
@@ -103,11 +104,6 @@ def run(theirs, fn=None):
 def return_true():
     """Stand for the questions whether code is being compiled."""
     return True
-
-
-def call_inside(fn, *args, **kwargs):
-    """Stand for operators that call a function and do nothing else."""
-    return fn(*args, **kwargs)
 
 
 class NoScope:

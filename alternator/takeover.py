@@ -175,6 +175,17 @@ def share(fn, context, captured):
         entries.append((context, captured))
 
 
+def compiles_for_torch():
+    """Tell whether it is torch that compiles: torch.cond, flex_attention and their like, called eagerly."""
+    utils = sys.modules.get("torch._higher_order_ops.utils")
+    return utils is not None and utils._in_hop_compile()
+
+
+def hand_over(ours, *args, **options):
+    """Have TorchDynamo do it. Higher-order operators rely on what it makes of them."""
+    return _originals[id(ours)][1](*args, **options)
+
+
 @takes_place_of(eval_frame)
 def optimize(
     backend="inductor",
@@ -192,6 +203,8 @@ def optimize(
     shapes_spec=None,
 ):
     """Make a decorator that compiles with a backend: torch._dynamo.optimize."""
+    if compiles_for_torch():
+        return hand_over(optimize, **locals())
     torch._dynamo.eval_frame.check_for_incompatible_configs()
     if disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return eval_frame._NullDecorator()
@@ -207,8 +220,10 @@ def optimize(
 
 
 @takes_place_of(eval_frame)
-def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **_):
+def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **options):
     """Make a decorator that compiles to one graph or fails: torch._dynamo.optimize_assert."""
+    if compiles_for_torch():
+        return hand_over(optimize_assert, backend, dynamic=dynamic, recompile_limit=recompile_limit, **options)
     return Context(backend, fullgraph=True, dynamic=dynamic, limit=recompile_limit)
 
 
