@@ -15,8 +15,18 @@ import weakref
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from alternator import _capture, deferring, events, flat_calls, higher_order, logs, progress, stand_ins, torch_random
-from alternator import torch_stand_ins
+from alternator import (
+    _capture,
+    deferring,
+    events,
+    flat_calls,
+    higher_order,
+    logs,
+    progress,
+    stand_ins,
+    torch_random,
+    torch_stand_ins,
+)
 from alternator.around import give_nothing
 from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows

@@ -1,4 +1,4 @@
-"""Higher-order operators that compile themselves when they are called eagerly: torch.while_loop, scan, flex_attention ..
+"""Higher-order operators that compile themselves when they are called eagerly: torch.while_loop, scan and so on.
 
 While tracing, torch's own functions call the operator itself, since `is_dynamo_compiling()` says yes. In the operator's
 place a trace calls `run(..)`, and that a *native* function: it has TorchDynamo compile the operator, as torch does in

@@ -20,7 +20,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import eval_frame
 
-from alternator import compiling, events, markers, startup
+from alternator import _capture, compiling, events, markers, startup
 from alternator.accounts import Account
 from alternator.stances import stance
 
@@ -111,6 +111,8 @@ class Context:
 
     def mark(self, compiled, fn):
         compiled._torchdynamo_orig_callable = fn
+        if not isinstance(compiled, torch.nn.Module):
+            compiled._torchdynamo_inline = fn  # what TorchDynamo traces, where torch has it trace something
         compiled._torchdynamo_wrapper_id = id(compiled)
         compiled._is_torch_compile = True
         compiled.get_compiler_config = lambda: self.compiler_config
@@ -183,6 +185,8 @@ def compiles_for_torch():
 
 def hand_over(ours, *args, **options):
     """Have TorchDynamo do it. Higher-order operators rely on what it makes of them."""
+    builder = torch._dynamo.variables.builder.VariableBuilder
+    builder._type_dispatch().setdefault(_capture.Captured, builder.wrap_jit_function)  # code inside may be compiled
     return _originals[id(ours)][1](*args, **options)
 
 
