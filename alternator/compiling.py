@@ -31,6 +31,7 @@ from alternator.around import give_nothing
 from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
+from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
 from alternator.recording import Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
@@ -184,11 +185,11 @@ def call_symbolic(backend, module, shapes):
         return False
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None, guard_filter=None):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `report` is told what happens.
+    backend does. `report` is told what happens. `guard_filter` is the program's `guard_filter_fn`.
     """
     prepare()
     teller = events.Teller(fn, report)
@@ -248,7 +249,8 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         return None  # again, split where they are called
 
     admits = functools.partial(admit, teller, fullgraph)
-    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph)
+    chosen = None if guard_filter is None else make_filter(guard_filter)
+    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph, chosen)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
@@ -268,13 +270,13 @@ CALL_HOOKS = (
 class CompiledModule(_capture.Forwarder, torch.nn.Module):
     """A module whose calls are captured. Attributes, state_dict and the like are the original module's."""
 
-    def __init__(self, module, backend, fullgraph, dynamic=None):
+    def __init__(self, module, backend, fullgraph, dynamic=None, guard_filter=None):
         torch.nn.Module.__init__(self)
         self._modules["_orig_mod"] = module
         for name in CALL_HOOKS:
             self.__dict__.pop(name, None)
         call = type(module).__call__.__get__(module)
-        captured = capture(call, backend, fullgraph, report=report, dynamic=dynamic)
+        captured = capture(call, backend, fullgraph, report=report, dynamic=dynamic, guard_filter=guard_filter)
         object.__setattr__(self, "_captured_call", captured)
         object.__setattr__(self, "_callee", module)
 
@@ -330,10 +332,12 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
+    options = dict(options) if options is not None else None
+    guard_filter = options.pop("guard_filter_fn", None) if options else None
     found = find_backend(backend, mode, options)
     if isinstance(model, torch.nn.Module):
-        return CompiledModule(model, found, fullgraph, dynamic)
-    return capture(model, found, fullgraph, report=report, dynamic=dynamic)
+        return CompiledModule(model, found, fullgraph, dynamic, guard_filter)
+    return capture(model, found, fullgraph, report=report, dynamic=dynamic, guard_filter=guard_filter)
 
 
 def reset():

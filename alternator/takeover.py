@@ -50,7 +50,7 @@ class Context:
         self.backend = torch._dynamo.lookup_backend(backend)
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self.hooks = hooks
+        self.hooks = hooks or {}
         self.limit = limit
         self.error_on_graph_break = error_on_graph_break
         config = getattr(backend, "get_compiler_config", None)
@@ -103,6 +103,7 @@ class Context:
             on_graph=account.take_graph,
             report=account.report,
             dynamic=self.dynamic,
+            guard_filter=self.hooks.get("guard_filter_fn"),
         )
         account.captured = weakref.ref(captured)
         if not self.hooks:
@@ -212,7 +213,11 @@ def optimize(
     torch._dynamo.eval_frame.check_for_incompatible_configs()
     if disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return eval_frame._NullDecorator()
-    hooks = {"guard_export_fn": guard_export_fn, "guard_fail_fn": guard_fail_fn}
+    hooks = {
+        "guard_export_fn": guard_export_fn,
+        "guard_fail_fn": guard_fail_fn,
+        "guard_filter_fn": guard_filter_fn,
+    }
     return Context(
         backend,
         fullgraph=nopython,
