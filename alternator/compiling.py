@@ -130,9 +130,11 @@ def find_limits():
     return {name: getattr(dynamo, name) for name in names}, dynamo.fail_on_recompile_limit_hit
 
 
-def admit(teller, fullgraph, regions, captures, reason):
+def admit(teller, fullgraph, limit, regions, captures, reason):
     """Tell whether a point that has so many regions, after so many captures, may get another. As in TorchDynamo."""
     limits, fails = find_limits()
+    if limit is not None:
+        limits["recompile_limit"] = limit
     if captures >= limits["accumulated_recompile_limit"]:
         hit = "accumulated_recompile_limit"
     elif regions >= limits["recompile_limit"]:
@@ -185,14 +187,16 @@ def call_symbolic(backend, module, shapes):
         return False
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None, guard_filter=None):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None, **options):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `report` is told what happens. `guard_filter` is the program's `guard_filter_fn`.
+    backend does. `report` is told what happens. Further: the program's `guard_filter`, a `limit` of graphs for this
+    function, and `on_compiled()` after each graph was compiled.
     """
     prepare()
     teller = events.Teller(fn, report)
+    guard_filter, on_compiled = options.get("guard_filter"), options.get("on_compiled")
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
@@ -241,6 +245,8 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             _graphs += 1
             is_module = run is module or run == module.forward
             tracer.keeps_order = is_module and list(module.graph.nodes) == nodes
+            if on_compiled is not None:
+                on_compiled()
             return around.wrap(run)
         found = find_untraceable(module)
         if found.keys() <= untraceable.keys():
@@ -248,7 +254,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         untraceable.update(found)
         return None  # again, split where they are called
 
-    admits = functools.partial(admit, teller, fullgraph)
+    admits = functools.partial(admit, teller, fullgraph, options.get("limit"))
     chosen = None if guard_filter is None else make_filter(guard_filter)
     captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph, chosen)
     for name in functools.WRAPPER_ASSIGNMENTS:
@@ -338,6 +344,15 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     if isinstance(model, torch.nn.Module):
         return CompiledModule(model, found, fullgraph, dynamic, guard_filter)
     return capture(model, found, fullgraph, report=report, dynamic=dynamic, guard_filter=guard_filter)
+
+
+def reset_code(code):
+    """Forget the graphs of the functions with this code."""
+    with _captured_lock:
+        found = list(_captured)
+    for captured in found:
+        if code is getattr(captured.__wrapped__, "__code__", None):
+            captured.reset()
 
 
 def reset():

@@ -101,6 +101,8 @@ class GraphWriter:
         """Make an input; `name` is its source."""
         node = self.make_placeholder(name)
         self.describe_input(node, name, type(tensor), fake)
+        if hasattr(tensor, "_dynamo_static_input_type"):  # torch._dynamo.mark_static_address
+            node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"}
         return node
 
     def add_number(self, name, symbol):

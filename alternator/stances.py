@@ -50,6 +50,11 @@ class Stance:
         if name == "eager_then_compile" and account.eager_calls == 0:
             account.eager_calls += 1
             return False
+        if eval_frame._stance.skip_guard_eval_unsafe:
+            raise RuntimeError(
+                "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you have not "
+                "warmed up your model with enough inputs such that you can guarantee no more recompilations."
+            )
         if name == "fail_on_recompile":
             text = (
                 "Detected recompile when torch.compile stance is 'fail_on_recompile'. "

@@ -19,10 +19,16 @@ import weakref
 import torch
 import torch._dynamo
 from torch._dynamo import eval_frame
+from torch._dynamo.hooks import Hooks
+from torch._guards import GuardsSet
 
 from alternator import _capture, compiling, events, markers, startup
-from alternator.accounts import Account
+from alternator.accounts import Account, find_code
+from alternator.options import check_settings, say_once
 from alternator.stances import stance
+
+HOOKS = ("guard_export_fn", "guard_fail_fn", "guard_filter_fn")
+GUARD_HOOKS = {"guard_export_fn", "guard_filter_fn"}  # that get to see the guards
 
 # What takes whose place: (module, name) -> ours. Filled below.
 replacements = {}
@@ -46,13 +52,17 @@ def takes_place_of(owner, *names):
 class Context:
     """What torch._dynamo.optimize() gives: a decorator."""
 
-    def __init__(self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None):
+    def __init__(
+        self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None, isolated=False
+    ):
+        check_settings(torch._dynamo.config)
         self.backend = torch._dynamo.lookup_backend(backend)
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.hooks = hooks or {}
         self.limit = limit
         self.error_on_graph_break = error_on_graph_break
+        self.isolated = isolated  # shares its graphs with no other
         config = getattr(backend, "get_compiler_config", None)
         self.compiler_config = config() if config is not None else None
 
@@ -91,7 +101,7 @@ class Context:
         return compiled
 
     def compile_function(self, fn):
-        shared = None if self.hooks else find_shared(fn, self)
+        shared = None if self.hooks or self.isolated else find_shared(fn, self)
         if shared is not None:
             return shared
         account = Account(fn, self)
@@ -103,12 +113,21 @@ class Context:
             on_graph=account.take_graph,
             report=account.report,
             dynamic=self.dynamic,
-            guard_filter=self.hooks.get("guard_filter_fn"),
+            guard_filter=self.choose_guards if self.hooks.keys() & GUARD_HOOKS else None,
+            limit=self.limit,
+            on_compiled=account.call_bytecode_hooks,
         )
         account.captured = weakref.ref(captured)
-        if not self.hooks:
+        if not self.hooks and not self.isolated:
             share(fn, self, captured)
         return captured
+
+    def choose_guards(self, entries):
+        """Show the guards of a region to the program; say which to keep."""
+        export, choose = self.hooks.get("guard_export_fn"), self.hooks.get("guard_filter_fn")
+        if export is not None:
+            export(GuardsSet({entry.orig_guard for entry in entries}))
+        return [True] * len(entries) if choose is None else choose(entries)
 
     def mark(self, compiled, fn):
         compiled._torchdynamo_orig_callable = fn
@@ -117,6 +136,27 @@ class Context:
         compiled._torchdynamo_wrapper_id = id(compiled)
         compiled._is_torch_compile = True
         compiled.get_compiler_config = lambda: self.compiler_config
+        if torch._dynamo.config.enable_aot_compile and not isinstance(compiled, torch.nn.Module):
+            compiled.aot_compile = functools.partial(self.compile_ahead, fn)
+
+    # What torch.compile(..).aot_compile and OptimizedModule._aot_compile look for.
+    callback = property(lambda self: self.backend)
+    _hooks = property(lambda self: Hooks(**{name: self.hooks.get(name) for name in HOOKS}))
+
+    def compile_ahead(self, fn, example_inputs):
+        """Compile a function before it is called: TorchDynamo does, and serializes its own guards and bytecode."""
+        from torch._dynamo.aot_compile import aot_compile_fullgraph
+
+        if torch._inductor.config.force_disable_caches:
+            raise RuntimeError(
+                "Cannot precompile with torch._inductor.config.force_disable_caches=True; caching is required."
+            )
+        if not self.fullgraph:
+            raise RuntimeError(
+                "Graph breaks are not supported with aot compile. Please use torch.compile(fullgraph=True)."
+            )
+        backend = eval_frame.innermost_backend(self.backend)
+        return aot_compile_fullgraph(fn, example_inputs, hooks=self._hooks, backend=backend, dynamic=self.dynamic)
 
     def __deepcopy__(self, memo):
         return self
@@ -213,11 +253,9 @@ def optimize(
     torch._dynamo.eval_frame.check_for_incompatible_configs()
     if disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return eval_frame._NullDecorator()
-    hooks = {
-        "guard_export_fn": guard_export_fn,
-        "guard_fail_fn": guard_fail_fn,
-        "guard_filter_fn": guard_filter_fn,
-    }
+    hooks = dict(zip(HOOKS, (guard_export_fn, guard_fail_fn, guard_filter_fn), strict=True))
+    if package is not None or shapes_spec is not None:
+        say_once("package= and shapes_spec= of torch.compile are not used here.")
     return Context(
         backend,
         fullgraph=nopython,
@@ -225,6 +263,7 @@ def optimize(
         hooks={name: hook for name, hook in hooks.items() if hook is not None},
         limit=recompile_limit,
         error_on_graph_break=error_on_graph_break,
+        isolated=isolate_recompiles,
     )
 
 
@@ -233,7 +272,10 @@ def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **options):
     """Make a decorator that compiles to one graph or fails: torch._dynamo.optimize_assert."""
     if compiles_for_torch():
         return hand_over(optimize_assert, backend, dynamic=dynamic, recompile_limit=recompile_limit, **options)
-    return Context(backend, fullgraph=True, dynamic=dynamic, limit=recompile_limit)
+    hooks = options.get("hooks")
+    hooks = {name: getattr(hooks, name) for name in HOOKS if getattr(hooks, name, None) is not None}
+    isolated = options.get("isolate_recompiles", False)
+    return Context(backend, fullgraph=True, dynamic=dynamic, hooks=hooks, limit=recompile_limit, isolated=isolated)
 
 
 # ---- Asking --------------------------------------------------------------------------------------------------------
@@ -290,6 +332,17 @@ def reset():
 def reset_code_caches():
     _originals[id(reset_code_caches)][1]()
     compiling.reset()
+
+
+@takes_place_of(eval_frame)
+def remove_from_cache(f):
+    """Forget what was captured of a function, code object or module: torch._dynamo.eval_frame.remove_from_cache."""
+    inner = eval_frame.innermost_fn(f)
+    if isinstance(inner, torch.nn.Module):
+        inner = inner.forward
+    code = inner if isinstance(inner, types.CodeType) else find_code(inner)
+    _originals[id(remove_from_cache)][1](code)
+    compiling.reset_code(code)
 
 
 # ---- Installing ----------------------------------------------------------------------------------------------------
