@@ -80,6 +80,37 @@ def prepare():
     progress.start()
 
 
+uses_markers = False  # alternator.compile was called
+
+
+def watch_markers():
+    """Have the markers of torch.compiler and torch._dynamo be known, as soon as a program can have used one."""
+    if "torch._dynamo" in sys.modules:
+        from alternator import takeover
+
+        takeover.watch_markers()
+
+
+class Calls:
+    """What stances know of a function that `alternator.compile` compiled (stances.py)."""
+
+    def __init__(self, fn):
+        self.fn = fn
+        self.eager_calls = 0
+        self.miss = None
+
+    @property
+    def code(self):
+        from alternator.accounts import find_code
+
+        return find_code(self.fn)
+
+    def begin(self):
+        watch_markers()
+        stances = sys.modules.get("alternator.stances")
+        return Tracer() if stances is None or stances.stance.permits_trace(self) else None
+
+
 def find_known_code():
     """Find Python functions of torch's whose steps the core knows; None in the place of one that is another."""
     registries = ("_parameters", "_buffers", "_modules", "'", "' object has no attribute '")
@@ -282,7 +313,8 @@ class CompiledModule(_capture.Forwarder, torch.nn.Module):
         for name in CALL_HOOKS:
             self.__dict__.pop(name, None)
         call = type(module).__call__.__get__(module)
-        captured = capture(call, backend, fullgraph, report=report, dynamic=dynamic, guard_filter=guard_filter)
+        begin = Calls(call).begin
+        captured = capture(call, backend, fullgraph, begin, report=report, dynamic=dynamic, guard_filter=guard_filter)
         object.__setattr__(self, "_captured_call", captured)
         object.__setattr__(self, "_callee", module)
 
@@ -338,12 +370,16 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
+    global uses_markers
+    uses_markers = True
+    watch_markers()
     options = dict(options) if options is not None else None
     guard_filter = options.pop("guard_filter_fn", None) if options else None
     found = find_backend(backend, mode, options)
     if isinstance(model, torch.nn.Module):
         return CompiledModule(model, found, fullgraph, dynamic, guard_filter)
-    return capture(model, found, fullgraph, report=report, dynamic=dynamic, guard_filter=guard_filter)
+    begin = Calls(model).begin
+    return capture(model, found, fullgraph, begin, report=report, dynamic=dynamic, guard_filter=guard_filter)
 
 
 def reset_code(code):

@@ -93,8 +93,8 @@ NUMBER_FUNCTIONS = {
 
 UNBACKED = (
     "torch._dynamo.decorators.mark_unbacked() gives a size a symbol that has a value, as mark_dynamic() does: what "
-    "depends on it is a condition of the graph, and sizes 0 and 1 have graphs of their own. Its options shape_id=, min= "
-    "and max= have no effect."
+    "depends on it is a condition of the graph, and sizes 0 and 1 have graphs of their own. Its options shape_id=, "
+    "min= and max= have no effect."
 )
 
 FOLDED = {max, min, sum, math.prod, torch.Size.numel}  # of any numbers, or of a sequence of them

@@ -18,7 +18,7 @@ import weakref
 
 import torch
 import torch._dynamo
-from torch._dynamo import eval_frame
+from torch._dynamo import decorators, eval_frame
 from torch._dynamo.hooks import Hooks
 from torch._guards import GuardsSet
 
@@ -33,6 +33,7 @@ GUARD_HOOKS = {"guard_export_fn", "guard_filter_fn"}  # that get to see the guar
 # What takes whose place: (module, name) -> ours. Filled below.
 replacements = {}
 _originals = {}  # id of ours -> (ours, theirs)
+_marked = {}  # the same for markers and stances
 
 
 def takes_place_of(owner, *names):
@@ -321,6 +322,21 @@ def export(f, *extra_args, aten_graph=False, decomposition_table=None, **options
     return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
 
 
+@takes_place_of(decorators)
+def run(fn=None):
+    """Call a function with the graphs that it has, and eagerly where none fits: torch._dynamo.run."""
+    if fn is None:
+        return run
+    compiled = fn if hasattr(fn, "_is_torch_compile") else torch.compile(fn)
+
+    @functools.wraps(fn)
+    def run_only(*args, **kwargs):
+        with stance.without_traces():
+            return compiled(*args, **kwargs)
+
+    return run_only
+
+
 @takes_place_of(torch._dynamo)
 def reset():
     """Forget everything that was captured: torch._dynamo.reset."""
@@ -356,23 +372,41 @@ def install():
     """
     if _originals:
         return
-    pairs = {}
-    for (owner, name), ours in {**replacements, **markers.replacements, **stance.replacements}.items():
-        theirs = getattr(owner, name)
-        pairs[id(theirs)] = (theirs, ours)
-        _originals[id(ours)] = (ours, theirs)
-    replace_everywhere(pairs)
-    compiling.prepare()
-    markers.install()
+    watch_markers()
+    _originals.update(put_in_place(replacements))
 
 
 def uninstall():
     """Put TorchDynamo back. What was compiled in between stays Alternator's."""
     if not _originals:
         return
-    markers.uninstall()
     replace_everywhere(dict(_originals))
     _originals.clear()
+    if not compiling.uses_markers:
+        markers.uninstall()
+        replace_everywhere(dict(_marked))
+        _marked.clear()
+
+
+def watch_markers():
+    """Have markers and stances concern our compiled functions. `alternator.compile` needs that too."""
+    if not _marked:
+        _marked.update(put_in_place({**markers.replacements, **stance.replacements}))
+        compiling.prepare()
+        markers.install()
+        if not startup.is_early:
+            markers.find_earlier()
+
+
+def put_in_place(table):
+    """Put functions where TorchDynamo's are; return what `replace_everywhere` needs to put those back."""
+    pairs, back = {}, {}
+    for (owner, name), ours in table.items():
+        theirs = getattr(owner, name)
+        pairs[id(theirs)] = (theirs, ours)
+        back[id(ours)] = (ours, theirs)
+    replace_everywhere(pairs)
+    return back
 
 
 def replace_everywhere(pairs):
