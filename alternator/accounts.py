@@ -8,13 +8,14 @@ import warnings
 import weakref
 
 import torch._dynamo
-from torch._dynamo import config
+from torch._dynamo import config, convert_frame
 from torch._dynamo.output_graph import GraphCompileReason
 from torch._dynamo.types import GuardFail
 from torch._dynamo.utils import _get_error_on_graph_break, _set_error_on_graph_break, counters
 
 from alternator.errors import make_unsupported
 from alternator.messages import describe, summarize
+from alternator.options import say_once
 from alternator.recording import Tracer
 from alternator.stances import stance
 
@@ -52,6 +53,12 @@ class Account:
             module.compile_subgraph_reason = GraphCompileReason("return_value", [], graph_break=False)
         else:
             module.compile_subgraph_reason = GraphCompileReason(describe(reason), summarize(reason.user_frames))
+
+    def call_bytecode_hooks(self):
+        """Call what torch._dynamo.convert_frame.register_bytecode_hook() registered. There is no new bytecode."""
+        for hook in convert_frame._bytecode_hooks.values():
+            if hook(self.code, self.code) not in (None, self.code):
+                say_once("the code that a bytecode hook returns is not used here: no bytecode is rewritten.")
 
     def report(self, kind, what):
         getattr(self, f"report_{kind}")(what)
@@ -92,7 +99,7 @@ class Account:
         self.tell_of_failure(text)
 
     def tell_of_failure(self, text):
-        hook = (self.context.hooks or {}).get("guard_fail_fn")
+        hook = self.context.hooks.get("guard_fail_fn")
         if hook is not None:
             hook(GuardFail(phrase_failure(text), self.code))
 

@@ -21,6 +21,7 @@ from alternator import (
     deferring,
     events,
     flat_calls,
+    higher_order,
     logs,
     objects,
     progress,
@@ -33,6 +34,7 @@ from alternator.around import give_nothing
 from alternator.backend_calls import run_backend
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
+from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
 from alternator.recording import Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
@@ -76,9 +78,41 @@ def prepare():
     _capture.add_contract("torch", deferring.defer_call)
     _capture.add_contract("eager", deferring.run_for_real)
     flat_calls.prepare()
+    higher_order.prepare()
     logs.start()
     progress.start()
     turns.start()
+
+
+uses_markers = False  # alternator.compile was called
+
+
+def watch_markers():
+    """Have the markers of torch.compiler and torch._dynamo be known, as soon as a program can have used one."""
+    if "torch._dynamo" in sys.modules:
+        from alternator import takeover
+
+        takeover.watch_markers()
+
+
+class Calls:
+    """What stances know of a function that `alternator.compile` compiled (stances.py)."""
+
+    def __init__(self, fn):
+        self.fn = fn
+        self.eager_calls = 0
+        self.miss = None
+
+    @property
+    def code(self):
+        from alternator.accounts import find_code
+
+        return find_code(self.fn)
+
+    def begin(self):
+        watch_markers()
+        stances = sys.modules.get("alternator.stances")
+        return Tracer() if stances is None or stances.stance.permits_trace(self) else None
 
 
 def find_known_code():
@@ -131,9 +165,11 @@ def find_limits():
     return {name: getattr(dynamo, name) for name in names}, dynamo.fail_on_recompile_limit_hit
 
 
-def admit(teller, fullgraph, regions, captures, reason):
+def admit(teller, fullgraph, limit, regions, captures, reason):
     """Tell whether a point that has so many regions, after so many captures, may get another. As in TorchDynamo."""
     limits, fails = find_limits()
+    if limit is not None:
+        limits["recompile_limit"] = limit
     if captures >= limits["accumulated_recompile_limit"]:
         hit = "accumulated_recompile_limit"
     elif regions >= limits["recompile_limit"]:
@@ -186,14 +222,16 @@ def call_symbolic(backend, module, shapes):
         return False
 
 
-def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None):
+def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, dynamic=None, **options):
     """Wrap a Python function or bound method.
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
-    backend does. `report` is told what happens.
+    backend does. `report` is told what happens. Further: the program's `guard_filter`, a `limit` of graphs for this
+    function, and `on_compiled()` after each graph was compiled.
     """
     prepare()
     teller = events.Teller(fn, report)
+    guard_filter, on_compiled = options.get("guard_filter"), options.get("on_compiled")
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
@@ -244,6 +282,8 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             _graphs += 1
             is_module = run is module or run == module.forward
             tracer.keeps_order = is_module and list(module.graph.nodes) == nodes
+            if on_compiled is not None:
+                on_compiled()
             return around.wrap(run)
         found = find_untraceable(module)
         if found.keys() <= untraceable.keys():
@@ -251,8 +291,9 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         untraceable.update(found)
         return None  # again, split where they are called
 
-    admits = functools.partial(admit, teller, fullgraph)
-    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph)
+    admits = functools.partial(admit, teller, fullgraph, options.get("limit"))
+    chosen = None if guard_filter is None else make_filter(guard_filter)
+    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph, chosen)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
@@ -388,8 +429,15 @@ def make_empty_module():
 
 def capture_with(fn, settings):
     """Wrap a Python function or bound method."""
-    backend = find_backend(settings.backend, settings.mode, settings.options)
-    captured = capture(fn, backend, settings.fullgraph, report=report, dynamic=settings.dynamic)
+    options = dict(settings.options) if settings.options is not None else None
+    guard_filter = options.pop("guard_filter_fn", None) if options else None
+    backend = find_backend(settings.backend, settings.mode, options)
+    captured = capture(
+        *(fn, backend, settings.fullgraph, Calls(fn).begin),
+        report=report,
+        dynamic=settings.dynamic,
+        guard_filter=guard_filter,
+    )
     return objects.remember(captured, capture_with, fn, settings)
 
 
@@ -417,8 +465,20 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
+    global uses_markers
+    uses_markers = True
+    watch_markers()
     settings = Settings(fullgraph, dynamic, backend, mode, options)
     return find_module_class()(model, settings) if isinstance(model, torch.nn.Module) else capture_with(model, settings)
+
+
+def reset_code(code):
+    """Forget the graphs of the functions with this code."""
+    with _captured_lock:
+        found = list(_captured)
+    for captured in found:
+        if code is getattr(captured.__wrapped__, "__code__", None):
+            captured.reset()
 
 
 def reset():

@@ -85,6 +85,7 @@ class GraphWriter:
         self.make_node = self.nodes.make_node  # (kind, target, args, kwargs): one that is not in its place yet
         self.placeholders = []
         self.targets = set()  # of the placeholders
+        self.sources = set()  # theirs
         self.leaves = []  # placeholders of leaves of autograd, behind the others
         self.calls = []
         self.sites = []  # for each call the number of its frames, and its first name
@@ -100,12 +101,14 @@ class GraphWriter:
         """Make an input; `name` is its source."""
         node = self.make_placeholder(name)
         self.describe_input(node, name, type(tensor), fake)
+        if hasattr(tensor, "_dynamo_static_input_type"):  # torch._dynamo.mark_static_address
+            node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"}
         return node
 
     def add_number(self, name, symbol):
         """Make an input that is a number."""
         node = self.make_placeholder(name)
-        object.__setattr__(node, "_dynamo_source", InputSource(name))
+        self.set_source(node, name)
         node.meta["example_value"] = symbol
         return node
 
@@ -120,6 +123,12 @@ class GraphWriter:
         self.placeholders.append(node)
         return node
 
+    def set_source(self, node, name):
+        """Tell backends where an input comes from; they take two of one source for the same input."""
+        name = name if name not in self.sources else f"{name}.{node}"
+        self.sources.add(name)
+        object.__setattr__(node, "_dynamo_source", InputSource(name))
+
     def add_leaf(self, cls, fake):
         """Make an input that is made in front of the graph."""
         name = f"made_{len(self.leaves)}"
@@ -129,7 +138,7 @@ class GraphWriter:
         return node
 
     def describe_input(self, node, name, cls, fake):
-        object.__setattr__(node, "_dynamo_source", InputSource(name))
+        self.set_source(node, name)
         # A tensor that a module holds stays where it is from call to call.
         static = "._parameters[" in name or "._buffers[" in name
         node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"} if static else {}

@@ -8,6 +8,7 @@ marks.
 from __future__ import annotations
 
 import functools
+import gc
 import traceback
 import types
 
@@ -15,11 +16,12 @@ import torch
 import torch._dynamo
 import torch._higher_order_ops.wrap
 from torch._dynamo import comptime as theirs
-from torch._dynamo import decorators
+from torch._dynamo import decorators, trace_rules
 from torch._dynamo import utils as dynamo_utils
 
 from alternator import _capture, comptime
 from alternator.flat_calls import call_with_leaves
+from alternator.higher_order import call_inside
 from alternator.substitutes import Substitution, call_in_graph, call_now, call_tracer, return_nothing, substitute
 from alternator.torch_states import make_notes
 
@@ -84,30 +86,9 @@ def substitute_in_graph(theirs, original, **options):
     return wrapper
 
 
-@extends(decorators)
-def run(theirs, fn=None):
-    from alternator.stances import stance
-
-    if fn is None:
-        return run
-    compiled = fn if hasattr(fn, "_is_torch_compile") else torch.compile(fn)
-
-    @functools.wraps(fn)
-    def run_only(*args, **kwargs):
-        with stance.without_traces():
-            return compiled(*args, **kwargs)
-
-    return run_only
-
-
 def return_true():
     """Stand for the questions whether code is being compiled."""
     return True
-
-
-def call_inside(fn, *args, **kwargs):
-    """Stand for operators that call a function and do nothing else."""
-    return fn(*args, **kwargs)
 
 
 class NoScope:
@@ -197,6 +178,29 @@ def install():
     for original, wrapped in find_stand_ins().items():
         if _capture.has_contract(original) is None and _capture.substitute_of(original) is None:
             substitution.put(original, wrapped.__torch_dynamo_polyfill__)
+
+
+def find_earlier():
+    """Mark what was marked before anybody listened: TorchDynamo knows functions by their ids."""
+    tables = {
+        allow_in_graph: trace_rules._allowed_callable_ids() - trace_rules._leaf_function_ids(),
+        disallow_in_graph: trace_rules._disallowed_callable_ids(),
+        nonstrict_trace: trace_rules._nonstrict_trace_callable_ids(),
+    }
+    tables[allow_in_graph] -= tables[nonstrict_trace]
+    wanted = {number: mark for mark, numbers in tables.items() for number in numbers}
+    kinds = types.FunctionType, types.BuiltinFunctionType
+    functions = [each for each in gc.get_objects() if type(each) in kinds]
+    for each in functions:
+        if id(each) not in wanted and not getattr(each, "_dynamo_marked_constant", False):
+            continue
+        own = (each.__module__ or "").startswith("torch._dynamo")  # graph_break() and its like, which the core knows
+        if own or _capture.substitute_of(each) is not None:
+            continue
+        if id(each) in wanted:
+            wanted[id(each)](lambda fn: fn, each)
+        else:
+            substitute(each, call_now(each))
 
 
 def uninstall():

@@ -671,9 +671,15 @@ def is_plain(tensor):
     return tensor.layout == torch.strided and not tensor.is_nested
 
 
+MARKS = (
+    *("_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices"),
+    *("_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"),
+)
+
+
 def has_marks(tensor):
     """Tell whether torch._dynamo.mark_dynamic, or one of its like, was called on a tensor."""
-    return hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices")
+    return any(hasattr(tensor, mark) for mark in MARKS)
 
 
 def find_default_device():

@@ -37,6 +37,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 
 from alternator import _capture
 from alternator.graphs import InputSource
+from alternator.options import say_once
 from alternator.shape_conditions import make_conditions, normalize
 from alternator.torch_errors import GivenUp
 
@@ -90,6 +91,12 @@ NUMBER_FUNCTIONS = {
 }
 
 
+UNBACKED = (
+    "torch._dynamo.decorators.mark_unbacked() gives a size a symbol that has a value, as mark_dynamic() does: what "
+    "depends on it is a condition of the graph, and sizes 0 and 1 have graphs of their own. Its options shape_id=, "
+    "min= and max= have no effect."
+)
+
 FOLDED = {max, min, sum, math.prod, torch.Size.numel}  # of any numbers, or of a sequence of them
 
 
@@ -100,8 +107,12 @@ class Dimensions:
         marked = getattr(tensor, "_dynamo_dynamic_indices", ())
         wished = getattr(tensor, "_dynamo_weak_dynamic_indices", ())
         static = getattr(tensor, "_dynamo_static_indices", ())
-        self.marked = set(marked)
-        found = self.marked | set(wished)
+        unbacked = getattr(tensor, "_dynamo_unbacked_indices", ())
+        strict = getattr(tensor, "_dynamo_strict_unbacked_indices", ())
+        if unbacked or strict:
+            say_once(UNBACKED)
+        self.marked = {*marked, *(d for d in strict if tensor.size(d) > 1)}
+        found = {*self.marked, *wished, *unbacked}
         if dynamic.automatic:
             found |= set(moving)
         if dynamic.all and not isinstance(tensor, torch.nn.Parameter):
@@ -129,6 +140,17 @@ class Dimensions:
         least = 2 if least is None else least
         most = sympy.oo if most is None else most
         return StrictMinMaxConstraint(vr=ValueRanges(lower=least, upper=most), warn_only=False)
+
+
+@contextlib.contextmanager
+def without_hints(tensor):
+    """Leave the `hint_override` of marks out: ShapeEnv would take it for the size. It is for what compilers measure."""
+    hints = tensor.__dict__.pop("_dynamo_hint_overrides", None)
+    try:
+        yield hints or {}
+    finally:
+        if hints is not None:
+            tensor._dynamo_hint_overrides = hints
 
 
 class Shapes:
@@ -167,9 +189,12 @@ class Shapes:
         node = _capture.node_of(tensor)
         source = self.add_source(node, name)
         context = dimensions.make_context(tensor.dim())
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), without_hints(tensor) as hints:
             made = self.mode.from_tensor(tensor, source=source, symbolic_context=context)
             self.describer.lookup_tensor.clear()  # no weak references to the program's tensors: it could see them
+        for dimension, hint in hints.items():
+            if isinstance(size := made.size(dimension), torch.SymInt):
+                self.env.var_to_hint_override[size.node.expr] = hint
         self.contexts.append((made, node, context))
         self.forms.append((made, describe_form(made)))
         self.fakes[id(fake)] = fake, made

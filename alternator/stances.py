@@ -9,6 +9,8 @@ from torch._dynamo.backends.registry import lookup_backend
 
 from alternator import _capture, compiling
 
+theirs = eval_frame._set_stance
+
 
 class Stance:
     """The stance that torch.compiler.set_stance() has set, for all compiled functions."""
@@ -21,11 +23,10 @@ class Stance:
     def set(self, stance):
         if _capture.is_tracing():
             raise RuntimeError("attempted to set_stance in a torch.compile region")
-        before = eval_frame._stance
         known = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
         if stance.stance not in (*known, "eager_then_compile", "aot_eager_then_compile"):
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
-        eval_frame._stance = stance
+        before = theirs(stance)
         if stance.backend not in self.forced:
             self.forced.append(stance.backend)
         compiling.forced_backend = None if stance.backend is None else lookup_backend(stance.backend)
@@ -50,6 +51,11 @@ class Stance:
         if name == "eager_then_compile" and account.eager_calls == 0:
             account.eager_calls += 1
             return False
+        if eval_frame._stance.skip_guard_eval_unsafe:
+            raise RuntimeError(
+                "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you have not "
+                "warmed up your model with enough inputs such that you can guarantee no more recompilations."
+            )
         if name == "fail_on_recompile":
             text = (
                 "Detected recompile when torch.compile stance is 'fail_on_recompile'. "

@@ -12,6 +12,7 @@ import importlib.util
 import sys
 
 MODULE = "torch._dynamo"
+is_early = False  # torch._dynamo has just been loaded: no program has marked anything yet
 pending = False  # torch._dynamo was loaded by alternator.takeover, which installs when it is loaded itself
 
 
@@ -37,7 +38,10 @@ class Watcher(importlib.abc.MetaPathFinder):
                 return
             import alternator
 
+            global is_early
+            is_early = True
             alternator.install()
+            is_early = False
 
         return load_and_install
 

@@ -18,15 +18,22 @@ import weakref
 
 import torch
 import torch._dynamo
-from torch._dynamo import eval_frame
+from torch._dynamo import decorators, eval_frame
+from torch._dynamo.hooks import Hooks
+from torch._guards import GuardsSet
 
-from alternator import compiling, events, markers, objects, startup
-from alternator.accounts import Account
+from alternator import _capture, compiling, events, markers, objects, startup
+from alternator.accounts import Account, find_code
+from alternator.options import check_settings, say_once
 from alternator.stances import stance
+
+HOOKS = ("guard_export_fn", "guard_fail_fn", "guard_filter_fn")
+GUARD_HOOKS = {"guard_export_fn", "guard_filter_fn"}  # that get to see the guards
 
 # What takes whose place: (module, name) -> ours. Filled below.
 replacements = {}
 _originals = {}  # id of ours -> (ours, theirs)
+_marked = {}  # the same for markers and stances
 
 
 def takes_place_of(owner, *names):
@@ -46,14 +53,18 @@ def takes_place_of(owner, *names):
 class Context:
     """What torch._dynamo.optimize() gives: a decorator."""
 
-    def __init__(self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None):
+    def __init__(
+        self, backend, *, fullgraph, dynamic=None, hooks=None, limit=None, error_on_graph_break=None, isolated=False
+    ):
+        check_settings(torch._dynamo.config)
         self.given = backend
         self.backend = torch._dynamo.lookup_backend(backend)
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self.hooks = hooks
+        self.hooks = hooks or {}
         self.limit = limit
         self.error_on_graph_break = error_on_graph_break
+        self.isolated = isolated  # shares its graphs with no other
         config = getattr(backend, "get_compiler_config", None)
         self.compiler_config = config() if config is not None else None
 
@@ -92,7 +103,7 @@ class Context:
         return compiled
 
     def compile_function(self, fn):
-        shared = None if self.hooks else find_shared(fn, self)
+        shared = None if self.hooks or self.isolated else find_shared(fn, self)
         if shared is not None:
             return shared
         account = Account(fn, self)
@@ -104,18 +115,51 @@ class Context:
             on_graph=account.take_graph,
             report=account.report,
             dynamic=self.dynamic,
+            guard_filter=self.choose_guards if self.hooks.keys() & GUARD_HOOKS else None,
+            limit=self.limit,
+            on_compiled=account.call_bytecode_hooks,
         )
         account.captured = weakref.ref(captured)
         objects.remember(captured, compile_again, fn, self)
-        if not self.hooks:
+        if not self.hooks and not self.isolated:
             share(fn, self, captured)
         return captured
 
+    def choose_guards(self, entries):
+        """Show the guards of a region to the program; say which to keep."""
+        export, choose = self.hooks.get("guard_export_fn"), self.hooks.get("guard_filter_fn")
+        if export is not None:
+            export(GuardsSet({entry.orig_guard for entry in entries}))
+        return [True] * len(entries) if choose is None else choose(entries)
+
     def mark(self, compiled, fn):
         compiled._torchdynamo_orig_callable = fn
+        if not isinstance(compiled, torch.nn.Module):
+            compiled._torchdynamo_inline = fn  # what TorchDynamo traces, where torch has it trace something
         compiled._torchdynamo_wrapper_id = id(compiled)
         compiled._is_torch_compile = True
         compiled.get_compiler_config = lambda: self.compiler_config
+        if torch._dynamo.config.enable_aot_compile and not isinstance(compiled, torch.nn.Module):
+            compiled.aot_compile = functools.partial(self.compile_ahead, fn)
+
+    # What torch.compile(..).aot_compile and OptimizedModule._aot_compile look for.
+    callback = property(lambda self: self.backend)
+    _hooks = property(lambda self: Hooks(**{name: self.hooks.get(name) for name in HOOKS}))
+
+    def compile_ahead(self, fn, example_inputs):
+        """Compile a function before it is called: TorchDynamo does, and serializes its own guards and bytecode."""
+        from torch._dynamo.aot_compile import aot_compile_fullgraph
+
+        if torch._inductor.config.force_disable_caches:
+            raise RuntimeError(
+                "Cannot precompile with torch._inductor.config.force_disable_caches=True; caching is required."
+            )
+        if not self.fullgraph:
+            raise RuntimeError(
+                "Graph breaks are not supported with aot compile. Please use torch.compile(fullgraph=True)."
+            )
+        backend = eval_frame.innermost_backend(self.backend)
+        return aot_compile_fullgraph(fn, example_inputs, hooks=self._hooks, backend=backend, dynamic=self.dynamic)
 
     def __deepcopy__(self, memo):
         return self
@@ -189,6 +233,19 @@ def share(fn, context, captured):
         entries.append((context, captured))
 
 
+def compiles_for_torch():
+    """Tell whether it is torch that compiles: torch.cond, flex_attention and their like, called eagerly."""
+    utils = sys.modules.get("torch._higher_order_ops.utils")
+    return utils is not None and utils._in_hop_compile()
+
+
+def hand_over(ours, *args, **options):
+    """Have TorchDynamo do it. Higher-order operators rely on what it makes of them."""
+    builder = torch._dynamo.variables.builder.VariableBuilder
+    builder._type_dispatch().setdefault(_capture.Captured, builder.wrap_jit_function)  # code inside may be compiled
+    return _originals[id(ours)][1](*args, **options)
+
+
 @takes_place_of(eval_frame)
 def optimize(
     backend="inductor",
@@ -206,10 +263,14 @@ def optimize(
     shapes_spec=None,
 ):
     """Make a decorator that compiles with a backend: torch._dynamo.optimize."""
+    if compiles_for_torch():
+        return hand_over(optimize, **locals())
     torch._dynamo.eval_frame.check_for_incompatible_configs()
     if disable or os.environ.get("TORCHDYNAMO_DISABLE", "") == "1":
         return eval_frame._NullDecorator()
-    hooks = {"guard_export_fn": guard_export_fn, "guard_fail_fn": guard_fail_fn}
+    hooks = dict(zip(HOOKS, (guard_export_fn, guard_fail_fn, guard_filter_fn), strict=True))
+    if package is not None or shapes_spec is not None:
+        say_once("package= and shapes_spec= of torch.compile are not used here.")
     return Context(
         backend,
         fullgraph=nopython,
@@ -217,13 +278,19 @@ def optimize(
         hooks={name: hook for name, hook in hooks.items() if hook is not None},
         limit=recompile_limit,
         error_on_graph_break=error_on_graph_break,
+        isolated=isolate_recompiles,
     )
 
 
 @takes_place_of(eval_frame)
-def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **_):
+def optimize_assert(backend, *, dynamic=None, recompile_limit=None, **options):
     """Make a decorator that compiles to one graph or fails: torch._dynamo.optimize_assert."""
-    return Context(backend, fullgraph=True, dynamic=dynamic, limit=recompile_limit)
+    if compiles_for_torch():
+        return hand_over(optimize_assert, backend, dynamic=dynamic, recompile_limit=recompile_limit, **options)
+    hooks = options.get("hooks")
+    hooks = {name: getattr(hooks, name) for name in HOOKS if getattr(hooks, name, None) is not None}
+    isolated = options.get("isolate_recompiles", False)
+    return Context(backend, fullgraph=True, dynamic=dynamic, hooks=hooks, limit=recompile_limit, isolated=isolated)
 
 
 # ---- Asking --------------------------------------------------------------------------------------------------------
@@ -269,6 +336,21 @@ def export(f, *extra_args, aten_graph=False, decomposition_table=None, **options
     return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner
 
 
+@takes_place_of(decorators)
+def run(fn=None):
+    """Call a function with the graphs that it has, and eagerly where none fits: torch._dynamo.run."""
+    if fn is None:
+        return run
+    compiled = fn if hasattr(fn, "_is_torch_compile") else torch.compile(fn)
+
+    @functools.wraps(fn)
+    def run_only(*args, **kwargs):
+        with stance.without_traces():
+            return compiled(*args, **kwargs)
+
+    return run_only
+
+
 @takes_place_of(torch._dynamo)
 def reset():
     """Forget everything that was captured: torch._dynamo.reset."""
@@ -282,6 +364,17 @@ def reset_code_caches():
     compiling.reset()
 
 
+@takes_place_of(eval_frame)
+def remove_from_cache(f):
+    """Forget what was captured of a function, code object or module: torch._dynamo.eval_frame.remove_from_cache."""
+    inner = eval_frame.innermost_fn(f)
+    if isinstance(inner, torch.nn.Module):
+        inner = inner.forward
+    code = inner if isinstance(inner, types.CodeType) else find_code(inner)
+    _originals[id(remove_from_cache)][1](code)
+    compiling.reset_code(code)
+
+
 # ---- Installing ----------------------------------------------------------------------------------------------------
 
 
@@ -293,23 +386,41 @@ def install():
     """
     if _originals:
         return
-    pairs = {}
-    for (owner, name), ours in {**replacements, **markers.replacements, **stance.replacements}.items():
-        theirs = getattr(owner, name)
-        pairs[id(theirs)] = (theirs, ours)
-        _originals[id(ours)] = (ours, theirs)
-    replace_everywhere(pairs)
-    compiling.prepare()
-    markers.install()
+    watch_markers()
+    _originals.update(put_in_place(replacements))
 
 
 def uninstall():
     """Put TorchDynamo back. What was compiled in between stays Alternator's."""
     if not _originals:
         return
-    markers.uninstall()
     replace_everywhere(dict(_originals))
     _originals.clear()
+    if not compiling.uses_markers:
+        markers.uninstall()
+        replace_everywhere(dict(_marked))
+        _marked.clear()
+
+
+def watch_markers():
+    """Have markers and stances concern our compiled functions. `alternator.compile` needs that too."""
+    if not _marked:
+        _marked.update(put_in_place({**markers.replacements, **stance.replacements}))
+        compiling.prepare()
+        markers.install()
+        if not startup.is_early:
+            markers.find_earlier()
+
+
+def put_in_place(table):
+    """Put functions where TorchDynamo's are; return what `replace_everywhere` needs to put those back."""
+    pairs, back = {}, {}
+    for (owner, name), ours in table.items():
+        theirs = getattr(owner, name)
+        pairs[id(theirs)] = (theirs, ours)
+        back[id(ours)] = (ours, theirs)
+    replace_everywhere(pairs)
+    return back
 
 
 def replace_everywhere(pairs):

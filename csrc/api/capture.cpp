@@ -48,18 +48,19 @@ ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_
   return function ? cast(self)->captured->call(function.get(), arguments, nargsf, kwnames) : refuse_call();
 }
 
-// Captured(fn, begin, finish, report, admit, fullgraph)
+// Captured(fn, begin, finish, report, admit, fullgraph, filter=None)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *begin, *finish, *report, *admit;
+  PyObject *function, *begin, *finish, *report, *admit, *filter = Py_None;
   int fullgraph;
-  if (!PyArg_ParseTuple(args, "OOOOOp:Captured", &function, &begin, &finish, &report, &admit, &fullgraph)) {
+  if (!PyArg_ParseTuple(args, "OOOOOp|O:Captured", &function, &begin, &finish, &report, &admit, &fullgraph, &filter)) {
     return nullptr;
   }
   PyObject* self = type->tp_alloc(type, 0);
   if (self != nullptr) {
     cast(self)->function = Py_NewRef(function);
     cast(self)->vectorcall = boundary<call>;
-    region::Frontend frontend{share(begin), share(finish), share(report), share(admit)};
+    region::Frontend frontend{share(begin), share(finish), share(report), share(admit),
+                              filter != Py_None ? share(filter) : nullptr};
     cast(self)->captured = new region::Captured(std::move(frontend), fullgraph);
   }
   return self;

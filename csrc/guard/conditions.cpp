@@ -109,6 +109,14 @@ bool Conditions::parse(PyObject* rows) {
   return true;
 }
 
+std::vector<int> Conditions::nodes() const {
+  std::vector<int> found;
+  for (const Quantity& quantity : quantities_) {
+    found.push_back(quantity.node);
+  }
+  return found;
+}
+
 int Conditions::find_failed(const std::vector<PyObject*>& slots) const {
   std::vector<int64_t> values(quantities_.size());
   for (size_t i = 0; i < quantities_.size(); ++i) {

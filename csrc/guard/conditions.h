@@ -35,6 +35,8 @@ class Conditions {
   int find_failed(const std::vector<PyObject*>& slots) const;
   const std::string& text(int number) const { return programs_[number].text; }
   size_t size() const { return programs_.size(); }
+  // The nodes that they look at.
+  std::vector<int> nodes() const;
 
  private:
   enum class Operation : uint8_t {

@@ -17,6 +17,7 @@ namespace {
 // Guarded by the GIL.
 int hook_users = 0;
 bool whole_process = false;
+bool buried = false;  // ours was left below somebody else's, TorchDynamo's for one, who calls it
 py::EvalFunction previous_hook = nullptr;
 
 // A frame that a finaliser of an abandoned object asks for: a generator is closed as if its body did not mind, a function
@@ -73,10 +74,11 @@ void acquire_hook() {
     return;
   }
   py::ThreadState* ts = py::current_thread();
-  if (!hook_is_topmost(ts)) {
+  if (!hook_is_topmost(ts) && !buried) {  // on top once more, each of the two would call the other
     previous_hook = py::current_hook(ts);
     py::set_hook(ts, &hook);
   }
+  buried = false;
 }
 
 void release_hook() {
@@ -85,7 +87,8 @@ void release_hook() {
   }
   // If somebody put a hook on top of ours, it will call us; we then call on. Taking it away would take theirs.
   py::ThreadState* ts = py::current_thread();
-  if (hook_is_topmost(ts)) {
+  buried = !hook_is_topmost(ts);
+  if (!buried) {
     py::set_hook(ts, previous_hook);
   }
 }

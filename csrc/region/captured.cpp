@@ -136,7 +136,8 @@ Ref<> Captured::inspect_point(const Point& point, PyObject* const* slots, bool r
 }
 
 int Captured::traverse(visitproc visit, void* arg) const {
-  for (const Ref<>* part : {&frontend_.begin, &frontend_.finish, &frontend_.report, &frontend_.admit}) {
+  for (const Ref<>* part :
+       {&frontend_.begin, &frontend_.finish, &frontend_.report, &frontend_.admit, &frontend_.filter}) {
     Py_VISIT(part->get());
   }
   for (const auto& [key, point] : points_) {

@@ -191,6 +191,9 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
       return nullptr;
     }
     Phased checking(Phase::Guards);
+    if (frontend_.filter && !region->filter_guards(frontend_.filter.get(), slots.data())) {
+      return nullptr;
+    }
     Py_ssize_t failed;
     if (!region->fits(slots.data(), &failed)) {
       last_miss_ = region->explain_miss(slots.data(), failed);

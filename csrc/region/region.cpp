@@ -48,7 +48,7 @@ std::string explain_storages(const Region& region) {
 
 ALTERNATOR_WARM bool Region::fits(PyObject* const* slots, Py_ssize_t* failed) {
   *failed = -1;
-  return state.is_current() && (*failed = checker.check(guards, slots)) < 0 && fits_storages(*this) &&
+  return (any_state || state.is_current()) && (*failed = checker.check(guards, slots)) < 0 && fits_storages(*this) &&
          fits_conditions(*this) && (drops.empty() || find_finalised(*this, slots) < 0);
 }
 
@@ -56,7 +56,7 @@ std::string Region::explain_miss(PyObject* const* slots, Py_ssize_t failed) cons
   if (failed >= 0) {
     return guard::explain(guards, failed, slots, checker.slots());
   }
-  if (!state.is_current()) {
+  if (!any_state && !state.is_current()) {
     return state.difference();
   }
   if (!fits_storages(*this)) {

@@ -42,6 +42,7 @@ struct Region {
   tensor::GlobalState state;        // when it began
   tensor::GlobalState state_after;  // what it leaves
   bool changes_state = false;
+  bool any_state = false;  // the program does without the guard on it
   guard::GuardList guards;
   guard::Checker checker;                  // of the guards; its slots have the objects of the call
   std::vector<int> inputs;                 // nodes whose tensors are the graph's inputs, in order
@@ -65,6 +66,10 @@ struct Region {
   // Why not, right after it was asked.
   std::string explain_miss(PyObject* const* slots, Py_ssize_t failed) const;
 
+  // Drops the guards that a filter of the program's does without (filtering.cpp), before they are checked for the first
+  // time. False with an exception set.
+  bool filter_guards(PyObject* filter, PyObject* const* slots);
+
   int traverse(visitproc visit, void* arg) const;
 };
 
@@ -77,6 +82,8 @@ struct Frontend {
   Ref<> report;
   // admit(regions, captures, reason) -> whether a point that has so many regions, after so many captures, gets another
   Ref<> admit;
+  // filter((rows, objects)) -> which guards to keep (filtering.cpp); may be null
+  Ref<> filter;
 };
 
 // How a program goes on from a point.

@@ -11,6 +11,7 @@ import weakref
 import pytest
 import torch
 
+import alternator
 from capture.agreement import Captured
 from capture.breaking import Programs, X, places_of, stop
 
@@ -723,3 +724,19 @@ def test_a_recursion_that_breaks_at_each_level():
     with pytest.raises(RecursionError):
         compiled.fn(X, -1)
     assert len(compiled.graphs) <= 2 * graphs
+
+
+def test_tensors_of_one_name_in_several_frames():
+    """Backends tell inputs apart by their sources."""
+
+    def program(x, depth):
+        y = x * depth
+        if depth > 0:
+            x = x + program(y, depth - 1)
+        else:
+            stop()
+        return x + y
+
+    compiled = alternator.compile(program, backend="aot_eager")
+    for x in (X, X + 1, X.clone().requires_grad_()):
+        assert torch.equal(compiled(x, 2), program(x, 2))

@@ -2,6 +2,8 @@
 
 import functools
 import operator
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -443,3 +445,69 @@ def test_eager_then_compile():
         assert counter.frame_count == 0
         compiled(X)
         assert counter.frame_count == 1
+
+
+WITHOUT_TAKING_OVER = """
+import torch
+
+def early(x):
+    return x + 1
+
+torch.compiler.allow_in_graph(early)
+
+@torch.compiler.assume_constant_result
+def three():
+    return 3
+
+import alternator
+
+graphs = []
+
+def backend(module, inputs):
+    graphs.append(module)
+    return module
+
+def check(fn, targets):
+    graphs.clear()
+    x = torch.ones(2)
+    assert torch.equal(alternator.compile(fn, backend=backend, fullgraph=True)(x), fn(x))
+    found = [getattr(node.target, "__name__", node.target) for node in graphs[0].graph.nodes if "call" in node.op]
+    assert found == targets, found
+
+check(lambda x: early(x) * three(), ["early", "mul"])
+
+@torch.compiler.allow_in_graph
+def late(x):
+    return x * 2
+
+@torch._dynamo.nonstrict_trace
+def nonstrict(x):
+    return x * 2
+
+check(lambda x: late(x), ["late"])
+check(lambda x: x + int(torch.compiler.is_dynamo_compiling()) * 0, ["add"])
+graphs.clear()
+compiled = alternator.compile(lambda x: x + 1, backend=backend)
+with torch.compiler.set_stance("eager_on_recompile"):
+    compiled(torch.ones(2))
+assert not graphs
+with torch.compiler.set_stance("force_eager"):
+    compiled(torch.ones(2))
+assert not graphs
+compiled(torch.ones(2))
+assert len(graphs) == 1
+with torch.compiler.set_stance("fail_on_recompile"):
+    try:
+        compiled(torch.ones(2, dtype=torch.float64))
+    except RuntimeError as error:
+        print("fails")
+assert torch._dynamo.optimize.__module__ == "torch._dynamo.eval_frame"
+alternator.install()
+alternator.uninstall()
+check(lambda x: late(x), ["late"])
+"""
+
+
+def test_markers_without_taking_over():
+    run = subprocess.run([sys.executable, "-P", "-c", WITHOUT_TAKING_OVER], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "fails\n"), run.stderr
