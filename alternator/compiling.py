@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from alternator import _capture, deferring, events, flat_calls, logs, progress, stand_ins, torch_random, torch_stand_ins
 from alternator.around import give_nothing
-from alternator.backend_calls import run_backend
+from alternator.backend_calls import load_backend, run_backend, static_context
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.messages import describe, explain
@@ -148,7 +148,8 @@ def admit(teller, fullgraph, regions, captures, reason):
 def call_backend(backend, module, examples):
     """Compile a graph. Its failure is the user's to see, unless TorchDynamo would go on: then a text says why."""
     try:
-        return run_backend(backend, module, examples)
+        with static_context(examples):
+            return run_backend(backend, module, examples)
     except Exception as error:
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
@@ -183,6 +184,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
     untraceable = {}  # functions of torch that the backend cannot trace -> their rule
 
     def start():
+        load_backend(forced_backend or backend)
         ignore_books()
         tracer = begin()
         if tracer is not None:
