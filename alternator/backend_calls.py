@@ -7,9 +7,12 @@ tensors that they are shown. All of that is undone, or kept apart from what is t
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import weakref
 
+import torch
+from torch._guards import TracingContext, tracing
 from torch.utils.hooks import RemovableHandle
 from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
 
@@ -42,10 +45,76 @@ class HookNumbers:
             RemovableHandle.next_id = cls.of_program
 
 
+def load_backend(backend):
+    """Import what a backend needs, before a trace begins.
+
+    Modules register classes with abstract base classes when they are imported. A trace that has asked such a class
+    relies on that there are no new ones, and would have to be made again, and its graph compiled again.
+    """
+    if isinstance(backend, torch._TorchCompileInductorWrapper):
+        importlib.import_module("torch._inductor.compile_fx")
+
+
 def run_backend(backend, module, examples):
     """Have a backend compile a graph."""
     with unseen(examples):
         return _capture.run_backend(backend, module, examples)
+
+
+class StaticContext(TracingContext):
+    """What torch's compilers are told of a graph without symbols: as TorchDynamo tells them, by a mode for fakes.
+
+    Their caches want the mode to have a ShapeEnv; there is no symbol in it. Most backends never ask for the mode, so it
+    is made when one does. A compiler that puts the backward graph off keeps this object, which then keeps no tensor.
+    """
+
+    def __init__(self, examples):
+        self.examples, self.fakes = examples, None
+        self.mode = None
+        super().__init__(None)
+
+    @property
+    def fake_mode(self):
+        if self.mode is None and self.examples is not None:
+            self.mode, self.fakes = make_static_mode(self.examples)
+        return self.mode
+
+    @fake_mode.setter
+    def fake_mode(self, mode):
+        self.mode = mode
+
+    def close(self):
+        """Forget the tensors."""
+        if self.mode is not None:
+            describer = self.mode.fake_tensor_converter.meta_converter.describer
+            describer.lookup_tensor.clear()
+            describer.lookup_storage.clear()
+        self.examples = self.fakes = None
+
+
+def make_static_mode(examples):
+    """Make a mode that knows fakes of all examples, with their sizes as constants; return it and these fakes."""
+    from torch._functorch import config
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False, assume_static_by_default=True)
+    with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+        mode = FakeTensorMode(shape_env=env)
+    tensors = [example for example in examples if isinstance(example, torch.Tensor)]
+    with torch._C.DisableTorchFunction():
+        return mode, [mode.from_tensor(tensor, static_shapes=True) for tensor in tensors]
+
+
+@contextlib.contextmanager
+def static_context(examples):
+    """Have torch's compilers find what they need to know of a graph without symbols."""
+    context = StaticContext(examples)
+    with tracing(context):
+        try:
+            yield
+        finally:
+            context.close()
 
 
 @contextlib.contextmanager
@@ -53,11 +122,14 @@ def unseen(examples):
     """Keep from the program what compiling does besides. (Torch's random generator is the core's to keep.)"""
     random = sys.modules.get("random")
     state = random.getstate() if random is not None else None
+    limit = sys.getrecursionlimit()
     HookNumbers.begin()
     try:
         yield
     finally:
         HookNumbers.end()
+        if sys.getrecursionlimit() != limit:  # Inductor raises it
+            sys.setrecursionlimit(limit)
         if random is not None:
             random.setstate(state)
         for example in examples:

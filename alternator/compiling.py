@@ -31,7 +31,7 @@ from alternator import (
     turns,
 )
 from alternator.around import give_nothing
-from alternator.backend_calls import run_backend
+from alternator.backend_calls import load_backend, run_backend, static_context
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
@@ -198,7 +198,8 @@ def admit(teller, fullgraph, limit, regions, captures, reason):
 def call_backend(backend, module, examples):
     """Compile a graph. Its failure is the user's to see, unless TorchDynamo would go on: then a text says why."""
     try:
-        return run_backend(backend, module, examples)
+        with static_context(examples):
+            return run_backend(backend, module, examples)
     except Exception as error:
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
@@ -236,6 +237,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
 
     def start():
         turns.share_lock()
+        load_backend(forced_backend or backend)
         ignore_books()
         tracer = begin()
         if tracer is not None:
