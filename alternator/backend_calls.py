@@ -55,10 +55,23 @@ def load_backend(backend):
         importlib.import_module("torch._inductor.compile_fx")
 
 
+class BackendFailure(Exception):
+    """A backend raised `error`. Whatever else is raised around it is a failure of ours."""
+
+    def __init__(self, error):
+        super().__init__(error)
+        self.error = error
+
+
 def run_backend(backend, module, examples):
-    """Have a backend compile a graph."""
+    """Have a backend compile a graph; what it raises is in a BackendFailure."""
     with unseen(examples):
-        return _capture.run_backend(backend, module, examples)
+        try:
+            return _capture.run_backend(backend, module, examples)
+        except Exception as error:
+            if type(error) is MemoryError and error.__traceback__.tb_next is None:
+                raise  # there was none for the call itself
+            raise BackendFailure(error) from None
 
 
 class StaticContext(TracingContext):
@@ -123,11 +136,12 @@ def unseen(examples):
     random = sys.modules.get("random")
     state = random.getstate() if random is not None else None
     limit = sys.getrecursionlimit()
+    end = HookNumbers.end  # there may be no memory for this later on
     HookNumbers.begin()
     try:
         yield
     finally:
-        HookNumbers.end()
+        end()
         if sys.getrecursionlimit() != limit:  # Inductor raises it
             sys.setrecursionlimit(limit)
         if random is not None:

@@ -31,7 +31,7 @@ from alternator import (
     turns,
 )
 from alternator.around import give_nothing
-from alternator.backend_calls import load_backend, run_backend, static_context
+from alternator.backend_calls import BackendFailure, load_backend, run_backend, static_context
 from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
@@ -200,10 +200,11 @@ def call_backend(backend, module, examples):
     try:
         with static_context(examples):
             return run_backend(backend, module, examples)
-    except Exception as error:
+    except BackendFailure as failure:
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
 
+        error = failure.error
         named = types.SimpleNamespace(__name__=events.name_backend(backend))
         failed = BackendCompilerFailed(named, error, inspect.currentframe())
         if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
@@ -219,6 +220,8 @@ def call_symbolic(backend, module, shapes):
         shapes.finish(module)
         with shapes.compiling():
             return run_backend(backend, module, shapes.examples)
+    except (MemoryError, RecursionError):  # ours: another time
+        raise
     except Exception:  # constants may suit the backend; if not, it says so then
         return False
 

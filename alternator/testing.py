@@ -165,7 +165,7 @@ class FailingMemory:
     def __enter__(self):
         from alternator import _capture
 
-        _capture.count_memory(self.at)
+        _capture.count_memory(self.at, __file__)
         return self
 
     def __exit__(self, *error):

@@ -10,6 +10,7 @@
 #include "api/forwarder.h"
 #include "base/phase.h"
 #include "py/heap_object.h"
+#include "py/instance.h"
 #include "py/lru_cache.h"
 #include "record/arguments.h"
 #include "record/contract.h"
@@ -647,7 +648,7 @@ PyMethodDef methods[] = {
     {"has_contract", as_method<has_contract>(), METH_O, nullptr},
     {"set_fault", as_method<set_fault>(), METH_VARARGS, nullptr},
     {"take_fault", as_method<take_fault>(), METH_NOARGS, nullptr},
-    {"count_memory", as_method<count_memory>(), METH_O, nullptr},
+    {"count_memory", as_method<count_memory>(), METH_VARARGS, nullptr},
     {"release_memory", as_method<release_memory>(), METH_NOARGS, nullptr},
     {"is_tracing", as_method<is_tracing>(), METH_NOARGS, nullptr},
     {"count_writes", as_method<count_writes>(), METH_NOARGS, nullptr},
@@ -664,7 +665,8 @@ PyModuleDef definition = {
 PyObject* initialise() {
   // alternator._C prepares the loop.
   Ref<> core = steal(PyImport_ImportModule("alternator._C"));
-  Ref<> module = core ? steal(PyModule_Create(&definition)) : nullptr;
+  bool prepared = core && py::prepare_types();
+  Ref<> module = prepared ? steal(PyModule_Create(&definition)) : nullptr;
   Ref<> type = module ? steal(PyType_FromSpec(&spec)) : nullptr;
   Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
   if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||

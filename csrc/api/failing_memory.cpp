@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
+
+#include "py/loop.h"
 
 namespace alternator::api {
 namespace {
@@ -36,6 +39,8 @@ Library library_of(const char* path) {
 struct Counter {
   PyMemAllocatorEx mem, obj;
   std::vector<Range> ranges;
+  std::string package;  // its folder
+  std::string tests;    // the file of the package that is not looked at: it starts and ends the count
   int64_t at = -1;
   int64_t seen = 0;
   bool failed = false;
@@ -63,13 +68,26 @@ Library library_at(uintptr_t address) {
   return Library::Other;
 }
 
-// From the allocator outwards: Python .. Capture is ours; so is Python .. Core .. Capture, a function of the core that is no
-// loop. A loop has CPython below it, which called the hook.
+// Whose allocation it is: that of the innermost code that is not CPython's own. Outwards from the allocator, the first of
+//
+//   a loop of CPython    ours if the code that it runs is a file of the package; the program's, the backend's or torch's if not
+//   _capture             ours
+//   the core             ours if _capture called it; the program's if CPython did: then it is the loop that runs the program
+//   any other library    not ours
+//
+// A loop is on the C stack where its link (py::innermost_loop) is.
 struct Walk {
+  uintptr_t loop = 0;
   bool below_allocator = false;
   bool in_core = false;
   bool ours = false;
 };
+
+bool runs_our_code() {
+  PyObject* file = py::running_file(py::current_thread());
+  const char* path = file != nullptr && PyUnicode_IS_COMPACT_ASCII(file) ? PyUnicode_AsUTF8(file) : "";
+  return std::strncmp(path, counter.package.c_str(), counter.package.size()) == 0 && path != counter.tests;
+}
 
 _Unwind_Reason_Code step(_Unwind_Context* context, void* argument) {
   Walk& walk = *static_cast<Walk*>(argument);
@@ -77,6 +95,11 @@ _Unwind_Reason_Code step(_Unwind_Context* context, void* argument) {
   if (!walk.below_allocator) {  // the frames of this file
     walk.below_allocator = library == Library::Python;
     return _URC_NO_REASON;
+  }
+  // What the unwinder gives here is where this frame's part of the stack begins.
+  if (walk.loop < _Unwind_GetCFA(context)) {
+    walk.ours = !walk.in_core && runs_our_code();
+    return _URC_END_OF_STACK;
   }
   if (library == Library::Core) {
     walk.in_core = true;
@@ -91,16 +114,22 @@ _Unwind_Reason_Code step(_Unwind_Context* context, void* argument) {
 
 bool is_ours() {
   Walk walk;
+  walk.loop = reinterpret_cast<uintptr_t>(py::innermost_loop(py::current_thread()));
   _Unwind_Backtrace(step, &walk);
   return walk.ours;
 }
+
+// For a debugger, which stops here: the stack says whose allocation it is.
+__attribute__((noinline)) void note_failure() { counter.failed = true; }
 
 bool fails() {
   if (!counter.on || !is_ours()) {
     return false;
   }
   bool now = counter.seen++ == counter.at;
-  counter.failed = counter.failed || now;
+  if (now) {
+    note_failure();
+  }
   return now;
 }
 
@@ -123,11 +152,17 @@ void deallocate(void* context, void* old) {
 
 }  // namespace
 
-PyObject* count_memory(PyObject*, PyObject* at) {
-  long long number = PyLong_AsLongLong(at);
-  if (counter.on || PyErr_Occurred()) {
-    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_RuntimeError, "memory is being counted already");
+PyObject* count_memory(PyObject*, PyObject* args) {
+  long long number;
+  const char* file;
+  if (!PyArg_ParseTuple(args, "Ls", &number, &file)) {
+    return nullptr;
   }
+  if (counter.on) {
+    return PyErr_Format(PyExc_RuntimeError, "memory is being counted already");
+  }
+  counter.tests = file;
+  counter.package = counter.tests.substr(0, counter.tests.rfind('/') + 1);
   counter.ranges.clear();
   dl_iterate_phdr(note_ranges, nullptr);
   counter.at = number;

@@ -1,6 +1,7 @@
 // The second half of the writer: what goes into the values that were made empty, and what objects from outside get.
 #include <algorithm>
 
+#include "base/shortage.h"
 #include "exit/writer.h"
 #include "py/generator.h"
 #include "py/instance.h"
@@ -319,7 +320,7 @@ std::vector<const journal::Place*> ExitWriter::places_in_order() const {
     Ref<> dict = steal(PyObject_GenericGetDict(place->owner.get(), nullptr));
     Ref<> keys = dict ? steal(PyDict_Keys(dict.get())) : nullptr;
     Py_ssize_t index = keys ? PySequence_Index(keys.get(), place->key.get()) : -1;
-    PyErr_Clear();
+    forget_error();
     return index;
   };
   std::stable_sort(moved.begin(), moved.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });

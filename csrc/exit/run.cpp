@@ -157,7 +157,11 @@ Ref<> Runner::make_generator(const Step& step) const {
   Ref<> carrier = steal(PyFunction_New(reinterpret_cast<PyObject*>(code), part(step, 0)));
   Ref<> cells = carrier ? steal(PyTuple_New(code->co_nfreevars)) : nullptr;
   for (int i = 0; cells && i < code->co_nfreevars; ++i) {
-    PyTuple_SET_ITEM(cells.get(), i, PyCell_New(nullptr));
+    PyObject* cell = PyCell_New(nullptr);
+    if (cell == nullptr) {
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(cells.get(), i, cell);
   }
   if (!cells || (code->co_nfreevars > 0 && PyFunction_SetClosure(carrier.get(), cells.get()) < 0)) {
     return nullptr;

@@ -1,5 +1,6 @@
 #include "exit/writer.h"
 
+#include "base/shortage.h"
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/liveness.h"
@@ -155,7 +156,7 @@ bool ExitWriter::add_position(int frame, int index, PyObject* value, int* step) 
 }
 
 int ExitWriter::refuse(PyObject* value) {
-  PyErr_Clear();
+  forget_error();
   if (reason_.empty()) {
     reason_ = std::string("an object of type ") + Py_TYPE(value)->tp_name;
   }
@@ -211,7 +212,7 @@ int ExitWriter::add(PyObject* value) {
 int ExitWriter::add_tensor(PyObject* value, Step step) {
   int index = emit(value, std::move(step));
   Ref<> attributes = py::own_attributes(value);
-  PyErr_Clear();
+  forget_error();
   if (!attributes || PyList_GET_SIZE(attributes.get()) != 0) {
     unfilled_.emplace_back(value, index);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/shortage.h"
 #include "py/collector.h"
 
 namespace alternator::guard {
@@ -22,7 +23,8 @@ constexpr size_t kMaxLists = 16;  // a layer class is called with each of its in
 
 }  // namespace
 
-void Checker::prepare(const GuardList& list) {
+bool Checker::prepare(const GuardList& list) {
+  const uint64_t shortages = count_shortages();
   index_ = GuardIndex(list);
   moves_.assign(list.nodes, 0);
   std::unordered_set<PyObject*> seen;
@@ -41,7 +43,8 @@ void Checker::prepare(const GuardList& list) {
     watch(guard.pin);
     watch(guard.type.pin());
   }
-  prepared_ = true;
+  prepared_ = count_shortages() == shortages;
+  return prepared_;
 }
 
 // The list for these arguments, moved to the front. Lists whose roots died are dropped on the way.
@@ -88,7 +91,9 @@ ALTERNATOR_WARM Py_ssize_t Checker::check(const GuardList& list, PyObject* const
       return failed >= 0 ? std::min(failed, forced) : forced;
     }
     py::CollectorPause pause;
-    prepare(list);
+    if (!prepare(list)) {
+      return static_cast<Py_ssize_t>(list.guards.size());  // the end of what is not watched would not be noticed
+    }
   }
   if (is_dead()) {
     return static_cast<Py_ssize_t>(list.guards.size());

@@ -39,7 +39,7 @@ class Checker {
  private:
   using Lists = std::vector<std::unique_ptr<WordList>>;
 
-  void prepare(const GuardList& list);
+  bool prepare(const GuardList& list);
   WordList* find(PyObject* const* locals);
   Py_ssize_t walk(const GuardList& list, PyObject* const* locals, bool has_list);
   void note_moves(PyObject* const* locals);

@@ -1,4 +1,5 @@
 // Why guards do not hold, in the user's words: "`n` was 3, is now 4".
+#include "base/shortage.h"
 #include "guard/fetch.h"
 #include "py/body.h"
 #include "py/instance.h"
@@ -29,7 +30,7 @@ constexpr size_t kLongest = 200;  // characters of a value
 
 std::string text_of(PyObject* text) {
   const char* utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  PyErr_Clear();
+  forget_error();
   return utf8 ? utf8 : "?";
 }
 
@@ -49,7 +50,7 @@ std::string own_name(PyObject* object) {
   }
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
-    PyErr_Clear();
+    forget_error();
     return std::string("module ") + (name ? name : "?");
   }
   return "";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shortage.h"
 #include "guard/fetch.h"
 
 #include "py/body.h"
@@ -46,7 +47,7 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       }
       if (py::body_kind(parent) == py::BodyKind::Deque) {
         PyObject* item = PySequence_GetItem(parent, guard.index);
-        PyErr_Clear();
+        forget_error();
         Py_XDECREF(item);  // the deque holds it
         return item;
       }
@@ -54,7 +55,7 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       return *valid && guard.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, guard.index) : nullptr;
     case Kind::IteratorItem: {
       PyObject* item = py::item_ahead(parent, py::iterator_kind(parent), guard.index);
-      PyErr_Clear();
+      forget_error();
       Py_XDECREF(item);  // the sequence holds it
       return item;
     }
@@ -84,13 +85,13 @@ ALTERNATOR_WARM PyObject* fetch(const Guard& guard, PyObject* parent, PyObject* 
       return !*valid ? nullptr : guard.index == 0 ? PyMethod_GET_FUNCTION(parent) : PyMethod_GET_SELF(parent);
     case Kind::Annotations: {
       PyObject* dict = PyFunction_GetAnnotations(parent);
-      PyErr_Clear();
+      forget_error();
       return dict;
     }
     case Kind::InstanceDict: {
       PyObject* dict = PyObject_GenericGetDict(parent, nullptr);
       *valid = dict != nullptr;
-      PyErr_Clear();
+      forget_error();
       Py_XDECREF(dict);  // the instance holds it
       return dict;
     }
@@ -160,13 +161,13 @@ bool holds_type(const Guard& guard, PyTypeObject* type) {
 
 Ref<> read_setting(const Guard& guard) {
   Ref<> now = steal(PyObject_CallNoArgs(guard.key.get()));
-  PyErr_Clear();
+  forget_error();
   return now;
 }
 
 Ref<> read_c_attribute(const Guard& guard, PyObject* parent) {
   Ref<> now = steal(PyObject_GetAttr(parent, guard.key.get()));
-  PyErr_Clear();
+  forget_error();
   return now;
 }
 
@@ -181,7 +182,7 @@ ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vec
     case Kind::SetItems: return same_set(parent, guard.items);
     case Kind::SetLayout: {
       Ref<> now = PyAnySet_Check(parent) ? steal(py::set_layout(parent)) : nullptr;
-      PyErr_Clear();
+      forget_error();
       return now && source::same_primitive(now.get(), guard.value.get());
     }
     case Kind::IteratorMore: return py::count_ahead(parent, py::iterator_kind(parent)) > guard.index;
@@ -190,7 +191,7 @@ ALTERNATOR_WARM bool holds(const Guard& guard, PyObject* const* locals, std::vec
     case Kind::IteratorItem:
       if (guard.expect == Expect::Value) {
         Ref<> item = steal(py::item_ahead(parent, py::iterator_kind(parent), guard.index));
-        PyErr_Clear();
+        forget_error();
         return item && source::same_primitive(item.get(), guard.value.get());
       }
       break;
@@ -255,7 +256,7 @@ bool ClassContents::matches(PyTypeObject* now, std::string* difference) const {
   while (!(now->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) && PyDict_Next(now->tp_dict, &position, &key, &value)) {
     if (at >= items.size() || items[at].first.get() != key || !items[at].second.is(value)) {
       const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
-      PyErr_Clear();
+      forget_error();
       *difference = name ? name : "?";
       return false;
     }
@@ -263,7 +264,7 @@ bool ClassContents::matches(PyTypeObject* now, std::string* difference) const {
   }
   if (at < items.size()) {
     const char* name = PyUnicode_Check(items[at].first.get()) ? PyUnicode_AsUTF8(items[at].first.get()) : nullptr;
-    PyErr_Clear();
+    forget_error();
     *difference = name ? name : "?";
   }
   return at == items.size();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/boundary.h"
+#include "base/shortage.h"
 
 namespace alternator::guard {
 namespace {
@@ -51,7 +52,7 @@ bool Watch::add(PyObject* object) {
   }
   Ref<> reference = callback_ ? steal(PyWeakref_NewRef(object, callback_.get())) : nullptr;
   if (!reference) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   references_.push_back(std::move(reference));

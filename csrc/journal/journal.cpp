@@ -4,6 +4,7 @@
 
 #include "base/boundary.h"
 #include "base/error.h"
+#include "base/shortage.h"
 #include "py/members.h"
 
 namespace alternator::journal {
@@ -31,7 +32,7 @@ PyObject* look(PlaceKind kind, PyObject* owner, PyObject* key, Py_ssize_t offset
 
 std::string describe(const Place& place) {
   const char* name = place.key && PyUnicode_Check(place.key.get()) ? PyUnicode_AsUTF8(place.key.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   return (name ? "`" + std::string(name) + "`" : std::string("a value")) + " of an object of type " +
          Py_TYPE(place.owner.get())->tp_name;
 }
@@ -72,7 +73,7 @@ bool Journal::note_deletion(PyObject* owner, PyObject* key) {
   }
   Ref<> dict = steal(PyObject_GenericGetDict(owner, nullptr));
   Ref<> names = dict ? steal(PyDict_Keys(dict.get())) : nullptr;
-  PyErr_Clear();
+  forget_error();
   if (!names) {
     return false;
   }
@@ -82,7 +83,7 @@ bool Journal::note_deletion(PyObject* owner, PyObject* key) {
       Ref<> index = steal(PyObject_CallMethod(names.get(), "remove", "O", one.key.get()));
     }
   }
-  PyErr_Clear();
+  forget_error();
   orders_.emplace_back(share(owner), std::move(names));
   return true;
 }
@@ -93,7 +94,7 @@ bool Journal::note_body(PyObject* owner) {
   }
   py::BodyKind kind = py::body_kind(owner);
   Ref<> twin = kind != py::BodyKind::None ? steal(py::make_twin(owner, kind)) : nullptr;
-  PyErr_Clear();
+  forget_error();
   if (!twin) {
     return false;
   }
@@ -204,14 +205,14 @@ void Journal::put_back() {
     if (!write_place(place->kind, place->owner.get(), place->key.get(), place->offset, place->old.get())) {
       die("cannot put back " + describe(*place) + " after a trace");
     }
-    PyErr_Clear();
+    forget_error();
   }
   for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
     if (!py::reorder_attributes(order->first.get(), order->second.get())) {
       die(std::string("cannot put back the order of the attributes of an object of type ") +
           Py_TYPE(order->first.get())->tp_name + " after a trace");
     }
-    PyErr_Clear();
+    forget_error();
   }
 }
 

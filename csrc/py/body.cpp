@@ -6,6 +6,7 @@
 
 #include "base/once.h"
 #include "base/ref.h"
+#include "base/shortage.h"
 
 namespace alternator::py {
 namespace {
@@ -199,7 +200,7 @@ PyTypeObject* deque_type() {
     PyObject* module = PyImport_ImportModule("_collections");
     PyObject* found = module ? PyObject_GetAttrString(module, "deque") : nullptr;
     Py_XDECREF(module);
-    PyErr_Clear();
+    forget_error();
     return reinterpret_cast<PyTypeObject*>(found);
   });
 }

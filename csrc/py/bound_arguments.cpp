@@ -1,5 +1,7 @@
 #include "py/bound_arguments.h"
 
+#include "base/shortage.h"
+
 #include <algorithm>
 
 namespace alternator::py {
@@ -61,7 +63,7 @@ ALTERNATOR_WARM bool BoundArguments::bind_rest(PyObject* self, PyObject* const* 
   if (code_->co_flags & CO_VARARGS) {
     PyObject* rest = PyTuple_New(given - taken);
     if (rest == nullptr) {
-      PyErr_Clear();
+      forget_error();
       return false;
     }
     for (Py_ssize_t i = taken; i < given; ++i) {
@@ -73,7 +75,7 @@ ALTERNATOR_WARM bool BoundArguments::bind_rest(PyObject* self, PyObject* const* 
   if (code_->co_flags & CO_VARKEYWORDS) {
     PyObject* rest = PyDict_New();
     if (rest == nullptr) {
-      PyErr_Clear();
+      forget_error();
       return false;
     }
     own(next, rest);
@@ -97,7 +99,7 @@ ALTERNATOR_WARM bool BoundArguments::bind_keyword(PyObject* name, PyObject* valu
   }
   // The caller's names are all different.
   if (!(code_->co_flags & CO_VARKEYWORDS) || PyDict_SetItem(bound_[count_ - 1], name, value) < 0) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   return true;
@@ -117,7 +119,7 @@ ALTERNATOR_WARM bool BoundArguments::bind_defaults() {
     } else if (i >= positional && function_->func_kwdefaults != nullptr) {
       PyObject* name = PyTuple_GET_ITEM(code_->co_localsplusnames, i);
       value = PyDict_GetItemWithError(function_->func_kwdefaults, name);
-      PyErr_Clear();
+      forget_error();
     }
     if (value == nullptr) {
       return false;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <vector>
 
+#include "base/shortage.h"
 #include "py/code.h"
 #include "py/generator.h"
 #include "py/instance.h"
@@ -27,7 +28,7 @@ bool keeps_books(PyObject* callback) {
   }
   PyObject* module = reinterpret_cast<PyFunctionObject*>(callback)->func_module;
   const char* name = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  PyErr_Clear();
+  forget_error();
   return name != nullptr &&
          (std::strcmp(name, "weakref") == 0 || std::strcmp(name, "_weakrefset") == 0 ||
           std::strcmp(name, "torch") == 0 || has_prefix(name, "torch.") || has_prefix(name, "alternator."));

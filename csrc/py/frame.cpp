@@ -1,5 +1,7 @@
 #include "py/frame.h"
 
+#include "base/shortage.h"
+
 #include <cstdio>
 #include <cstring>
 
@@ -106,7 +108,7 @@ const char* describe_place(Frame* frame, char* buffer, size_t size) {
   const char* file = PyUnicode_AsUTF8(frame->f_code->co_filename);
   const char* name = PyUnicode_AsUTF8(frame->f_code->co_qualname);
   if (file == nullptr || name == nullptr) {
-    PyErr_Clear();
+    forget_error();
   }
   std::snprintf(buffer, size, "%s:%d in %s", file ? file : "?", line_of(frame), name ? name : "?");
   return buffer;

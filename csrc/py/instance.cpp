@@ -4,8 +4,13 @@
 
 #include "base/once.h"
 #include "base/ref.h"
+#include "base/shortage.h"
 #include "py/body.h"
 #include "py/generator.h"
+#include "py/iterator.h"
+#include "py/lru_cache.h"
+#include "py/members.h"
+#include "py/ordered_dict.h"
 
 namespace alternator::py {
 namespace {
@@ -22,7 +27,7 @@ PyTypeObject* default_dict_type() {
     PyObject* module = PyImport_ImportModule("_collections");
     PyObject* found = module ? PyObject_GetAttrString(module, "defaultdict") : nullptr;
     Py_XDECREF(module);
-    PyErr_Clear();
+    forget_error();
     return reinterpret_cast<PyTypeObject*>(found);
   });
 }
@@ -58,11 +63,27 @@ std::unordered_set<PyTypeObject*> find_reducible() {
       found.insert(reinterpret_cast<PyTypeObject*>(Py_NewRef(PyList_GET_ITEM(list.get(), i))));
     }
   }
-  PyErr_Clear();
+  forget_error();
   return found;
 }
 
 }  // namespace
+
+bool prepare_types() {
+  const uint64_t shortages = count_shortages();
+  bool found = deque_type() != nullptr && default_dict_type() != nullptr;
+  c_base(&PyBaseObject_Type);
+  is_rebuilt_by_reduce(&PyBaseObject_Type);
+  fixed_parts(Py_None);
+  as_cache(Py_None);
+  knows_ordered_dict();
+  iterator_kind(Py_None);
+  if (!found || count_shortages() != shortages) {
+    PyErr_NoMemory();
+    return false;
+  }
+  return true;
+}
 
 PyTypeObject* layout_base(PyTypeObject* type) {
   PyTypeObject* base = type;
@@ -86,7 +107,7 @@ destructor python_destructor() {
   static constinit Once<destructor> found;
   return found.get([] {
     Ref<> made = steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){}", "Probe"));
-    PyErr_Clear();
+    forget_error();
     return made ? reinterpret_cast<PyTypeObject*>(made.get())->tp_dealloc : nullptr;
   });
 }
@@ -109,7 +130,7 @@ PyObject* base_value(PyObject* object) {
                         ? PyBytes_FromStringAndSize(PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object))
                     : PyComplex_Check(object) ? PyComplex_FromCComplex(reinterpret_cast<PyComplexObject*>(object)->cval)
                                               : nullptr;
-  PyErr_Clear();
+  forget_error();
   return value;
 }
 
@@ -254,7 +275,7 @@ void restore_generator(PyGenObject* generator, const GeneratorState& state) {
   GeneratorState copy = state;
   copy.created = false;  // the frame is filled anew in any case
   if (!fill_generator(generator, copy)) {
-    PyErr_Clear();
+    forget_error();
     return;
   }
   if (state.created) {

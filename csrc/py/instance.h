@@ -26,6 +26,10 @@ inline PyObject*& object_at(PyObject* object, Py_ssize_t offset) {
 // New reference; null with an exception set.
 PyObject* make_instance(PyTypeObject* type, PyObject* arguments);
 
+// Finds the types and layouts that CPython keeps to itself (of this file, body.h, members.h, lru_cache.h, ordered_dict.h), while
+// there is memory: what is not found is taken to be unlike for good. False with an exception set.
+bool prepare_types();
+
 // Iterators of CPython and the like, which say by __reduce__ all that they are.
 bool is_rebuilt_by_reduce(PyTypeObject* type);
 

@@ -2,6 +2,7 @@
 
 #include "base/boundary.h"
 #include "base/once.h"
+#include "base/shortage.h"
 
 namespace alternator::py {
 namespace {
@@ -39,7 +40,7 @@ Known try_out() {
   Ref<> cache = function ? steal(PyObject_CallOneArg(make.get(), function.get())) : nullptr;
   Ref<> called = cache ? steal(PyObject_CallFunction(cache.get(), "i", 5)) : nullptr;
   bool expected = called && is_as_expected(cache.get(), function.get());
-  PyErr_Clear();
+  forget_error();
   if (!expected) {
     return {};
   }

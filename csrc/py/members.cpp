@@ -1,6 +1,8 @@
 #include "py/members.h"
 #include "base/once.h"
 
+#include "base/shortage.h"
+
 namespace alternator::py {
 namespace {
 
@@ -28,7 +30,7 @@ bool has_method(PyTypeObject* type, const PyMethodDef* definition) {
       return true;
     }
   }
-  PyErr_Clear();
+  forget_error();
   return false;
 }
 
@@ -84,7 +86,7 @@ PyTypeObject* partial_type() {
   return type.get([] {
     Ref<> module = steal(PyImport_ImportModule("functools"));
     PyObject* found = module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;  // kept for good
-    PyErr_Clear();
+    forget_error();
     return reinterpret_cast<PyTypeObject*>(found);
   });
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/ref.h"
+#include "base/shortage.h"
 #include "py/layout.h"
 
 namespace alternator::py {
@@ -95,7 +96,7 @@ inline PyObject* shown_mapping(PyObject* object) {
 inline PyObject* dict_item(PyObject* dict, PyObject* key) {
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr) {
-    PyErr_Clear();
+    forget_error();
   }
   return value;
 }
@@ -104,7 +105,7 @@ inline PyObject* dict_item(PyObject* dict, PyObject* key) {
 inline PyObject* dict_item_at(PyObject* dict, PyObject* key) {
   PyObject* value = _PyDict_GetItem_KnownHash(dict, key, static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key)));
   if (value == nullptr) {
-    PyErr_Clear();
+    forget_error();
   }
   return value;
 }

@@ -2,6 +2,7 @@
 
 #include "base/once.h"
 #include "base/ref.h"
+#include "base/shortage.h"
 
 namespace alternator::py {
 namespace {
@@ -32,7 +33,7 @@ bool knows_ordered_dict() {
   static constinit Once<bool> knows;
   return knows.get([] {
     bool works = try_out();
-    PyErr_Clear();
+    forget_error();
     return works;
   });
 }

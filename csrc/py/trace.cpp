@@ -1,6 +1,7 @@
 #include "py/trace.h"
 
 #include "base/ref.h"
+#include "base/shortage.h"
 
 namespace alternator::py {
 namespace {
@@ -39,7 +40,7 @@ void trace_exception(ThreadState* ts) {
   PyErr_NormalizeException(&type, &value, &traceback);
   Ref<> argument = steal(PyTuple_Pack(3, type, value, traceback ? traceback : Py_None));
   if (!argument) {
-    PyErr_Clear();
+    forget_error();
   } else if (!call_trace(ts, ts->c_tracefunc, ts->c_traceobj, PyTrace_EXCEPTION, argument.get())) {
     // The trace function's own exception takes the place of the program's.
     Py_XDECREF(type);

@@ -1,6 +1,7 @@
 // Copies of primitives that are no other object: a trace can tell by identity where such a value came from.
 #pragma once
 
+#include "base/shortage.h"
 #include "py/python.h"
 
 namespace alternator::py {
@@ -33,7 +34,7 @@ inline PyObject* unique_copy(PyObject* value) {
     copy = PyUnicode_FromKindAndData(PyUnicode_KIND(value), PyUnicode_DATA(value), PyUnicode_GET_LENGTH(value));
   }
   if (copy == nullptr) {
-    PyErr_Clear();
+    forget_error();
   }
   return copy;
 }

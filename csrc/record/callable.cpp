@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/shortage.h"
 #include "py/names.h"
 #include "record/contract.h"
 
@@ -16,7 +17,7 @@ std::string describe_callable(PyObject* callable) {
                type == &PyClassMethodDescr_Type || is_method_wrapper(callable);
   Ref<> text = named ? steal(_PyObject_FunctionStr(callable)) : nullptr;
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   if (utf8 == nullptr) {
     return std::string("an object of class ") + type->tp_name;
   }
@@ -39,7 +40,7 @@ PyObject* own_attribute_of_function(PyObject* function, const char* name) {
 
 bool asks_to_skip(PyObject* function) {
   Ref<> module = steal(PyObject_GetAttrString(function, "__module__"));
-  PyErr_Clear();
+  forget_error();
   return module && PyUnicode_Check(module.get()) &&
          PyUnicode_CompareWithASCIIString(module.get(), "torch._dynamo.decorators") == 0 &&
          PyUnicode_CompareWithASCIIString(reinterpret_cast<PyFunctionObject*>(function)->func_name, "skip_frame") == 0;
@@ -64,7 +65,7 @@ std::string quote_call(PyObject* callable, PyObject* const* arguments, Py_ssize_
     const char* utf8 = PyUnicode_AsUTF8(why);
     text += std::string(", which is disabled: ") + (utf8 ? utf8 : "?");
   }
-  PyErr_Clear();
+  forget_error();
   return text;
 }
 
@@ -85,7 +86,7 @@ bool is_opaque_callable(PyObject* object) {
 PyObject* receiver_of(PyObject* callable) {
   if (is_method_wrapper(callable)) {
     Ref<> self = steal(PyObject_GetAttrString(callable, "__self__"));
-    PyErr_Clear();
+    forget_error();
     return self.get();  // the wrapper keeps it
   }
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/once.h"
+#include "base/shortage.h"
 #include "py/names.h"
 
 namespace alternator::record {
@@ -46,7 +47,7 @@ const void* key_of(PyObject* callable) {
   if (is_method_wrapper(callable)) {
     Ref<> objclass = steal(PyObject_GetAttrString(callable, "__objclass__"));
     Ref<> name = steal(PyObject_GetAttrString(callable, "__name__"));
-    PyErr_Clear();
+    forget_error();
     return objclass && name && PyType_Check(objclass.get())
                ? _PyType_Lookup(reinterpret_cast<PyTypeObject*>(objclass.get()), name.get())
                : nullptr;
@@ -79,7 +80,7 @@ bool is_of_real_module(PyObject* function) {
   PyObject* const key = py::names.__name__;
   PyObject* name = PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, key);
   if (name == nullptr || !PyUnicode_CheckExact(name)) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   // Names of modules are few and the same objects; those in here are kept alive.
@@ -185,15 +186,15 @@ PyObject* substitute_of(PyObject* callable) {
   if (PyFunction_Check(callable)) {
     PyObject* attributes = reinterpret_cast<PyFunctionObject*>(callable)->func_dict;
     PyObject* value = attributes ? PyDict_GetItemWithError(attributes, mark) : nullptr;
-    PyErr_Clear();
+    forget_error();
     bool own = value != nullptr && PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 2 &&
                PyLong_AsVoidPtr(PyTuple_GET_ITEM(value, 0)) == callable;
-    PyErr_Clear();
+    forget_error();
     return own ? PyTuple_GET_ITEM(value, 1) : nullptr;
   }
   if (Py_IS_TYPE(callable, wrapper_type)) {
     Ref<> wrapped = steal(PyObject_GetAttrString(callable, "__wrapped__"));
-    PyErr_Clear();
+    forget_error();
     return wrapped.get() == Py_None ? nullptr : wrapped.get();  // kept by the callable
   }
   auto found = substitutes.find(callable);

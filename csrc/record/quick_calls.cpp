@@ -1,5 +1,6 @@
 #include "record/quick_calls.h"
 
+#include "base/shortage.h"
 #include "py/names.h"
 #include "py/opcode.h"
 #include "record/arguments.h"
@@ -57,7 +58,7 @@ bool has_special_keyword(PyObject* kwargs) {
 
 QuickCalls::QuickCalls(PyObject* tracer, Recorder* recorder) : recorder_(recorder), tracer_(tracer) {
   parts_ = steal(PyObject_CallMethod(tracer, "quick_parts", nullptr));
-  PyErr_Clear();
+  forget_error();
   if (parts_ && !(PyTuple_CheckExact(parts_.get()) && PyTuple_GET_SIZE(parts_.get()) == kParts)) {
     parts_.reset();
   }
@@ -70,7 +71,7 @@ Ref<> QuickCalls::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   kwargs = kwargs == Py_None || (kwargs != nullptr && PyDict_GET_SIZE(kwargs) == 0) ? nullptr : kwargs;
   PyObject* rule = PyDict_GetItemWithError(part(kRules), function);
   if (rule == nullptr) {
-    PyErr_Clear();
+    forget_error();
     return nullptr;
   }
   py::Op op = py::Step(recorder_->position().instruction).op;
@@ -88,7 +89,7 @@ Ref<> QuickCalls::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   }
   if (!result && !PyErr_ExceptionMatches(PyExc_MemoryError) && !PyErr_ExceptionMatches(PyExc_RecursionError) &&
       PyErr_ExceptionMatches(PyExc_Exception)) {
-    PyErr_Clear();  // it will come again, and Tracer.record has words for it
+    forget_error();  // it will come again, and Tracer.record has words for it
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shortage.h"
 #include "py/body.h"
 #include "py/fields.h"
 #include "py/instance.h"
@@ -22,7 +23,7 @@ std::string text_of(PyObject* object) {
   bool is_text = object == nullptr || PyUnicode_Check(object);
   Ref<> text = steal(is_text ? Py_XNewRef(object) : PyObject_Repr(object));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   return utf8 ? utf8 : "?";
 }
 
@@ -335,7 +336,7 @@ void ReadGraph::read_set_layout(int parent, PyObject* holder) {
     Guard guard{Kind::SetLayout};
     guard.parent = parent;
     guard.value = steal(py::set_layout(holder));
-    PyErr_Clear();
+    forget_error();
     list_.guards.push_back(std::move(guard));
   }
 }

@@ -1,5 +1,6 @@
 #include "record/recorder.h"
 
+#include "base/shortage.h"
 #include "record/stand_in.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string error_text() {
   PyErr_NormalizeException(&type, &value, &traceback);
   Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   std::string name = type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "?";
   PyErr_Restore(type, value, traceback);
   return name + ": " + (utf8 ? utf8 : "?");
@@ -202,6 +203,18 @@ void Recorder::abort(AbortReason reason, std::string detail) {
   }
 }
 
+// Our own code lacked memory or stack: what it found out may be wrong, also if that has ended the trace already.
+void Recorder::meet_shortage() {
+  if (PyObject* error = PyErr_Occurred(); error != nullptr && is_shortage(error)) {
+    forget_error();
+  }
+  if (count_shortages() != shortages_) {
+    end();
+    abort_ = Abort{AbortReason::OutOfResources, place_, "", trail_};
+    stopped_.reset();
+  }
+}
+
 void Recorder::end() {
   keep_place();
   ended_ = true;
@@ -218,7 +231,7 @@ void Recorder::note_generator() {
   if (start_->frame_of(generator) < 0) {
     globals_node(position_.frame->f_globals);
     generators_.push_back(steal(PyWeakref_NewRef(generator, nullptr)));
-    PyErr_Clear();
+    forget_error();
   }
 }
 
@@ -248,13 +261,14 @@ void Recorder::drop_generators(py::Frame* frame) {
       if (!closed && !ended_) {
         abort(AbortReason::GeneratorEnd, "");
       }
-      PyErr_Clear();
+      forget_error();
     }
   }
   position_ = here;
 }
 
 void Recorder::end_with_exception() {
+  meet_shortage();
   if (!ended_) {
     abort_ = Abort{AbortReason::UserException, place(), "", trail()};
     ended_ = true;
@@ -392,6 +406,7 @@ Verdict Recorder::before_instruction(const Position& position) {
     }
   }
   note_sites_of_guards();
+  meet_shortage();
   deciding_ = false;
   torch_steps_ += opaque_;
   return ended_ ? Verdict::Abandon : opaque_ ? Verdict::Opaque : Verdict::Go;
@@ -506,7 +521,7 @@ void Recorder::record_function_parts(int node, PyFunctionObject* function) {
     int cell = graph_.node_of(PyTuple_GET_ITEM(function->func_closure, i));
     const char* name =
         PyUnicode_AsUTF8(PyTuple_GET_ITEM(code->co_localsplusnames, code->co_nlocalsplus - code->co_nfreevars + i));
-    PyErr_Clear();
+    forget_error();
     if (cell >= 0 && name != nullptr) {
       graph_.rename(cell, name);
     }

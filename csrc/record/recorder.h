@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/shortage.h"
 #include "exit/program.h"
 #include "interp/observer.h"
 #include "journal/journal.h"
@@ -94,6 +95,9 @@ class Recorder : public interp::Observer {
   void abort(AbortReason reason, std::string detail);
   // The trace is over with an exception that left the outermost frame.
   void end_with_exception();
+  // Ends the trace for good if our own code lacked memory or stack since the trace began.
+  void meet_shortage();
+  bool lacked_resources() const { return abort_ && abort_->reason == AbortReason::OutOfResources; }
   // What the function returned; null unless it came to its end.
   PyObject* result() const { return result_.get(); }
   // Why it did not.
@@ -481,6 +485,7 @@ class Recorder : public interp::Observer {
   std::unordered_map<PyObject*, PyObject*> instance_dicts_;  // __dict__ that was read: whose it is
   Ref<> result_;
   bool ended_ = false;
+  const uint64_t shortages_ = count_shortages();  // before
   std::string place_;                   // kept where frames may be gone before somebody asks; empty: the frame is there
   std::shared_ptr<const Trail> trail_;  // likewise
   const void* raised_ = nullptr;        // the last exception that was seen; only to be compared

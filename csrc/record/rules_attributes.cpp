@@ -1,4 +1,5 @@
 // What reading an attribute or a global reads: the same steps as CPython's look-up, without running anything.
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "py/body.h"
 #include "py/instance.h"
@@ -25,7 +26,7 @@ Py_ssize_t item_of_tuple_getter(PyObject* getter) {
   PyObject* state = reduced && PyTuple_Check(reduced.get()) ? PyTuple_GetItem(reduced.get(), 1) : nullptr;
   PyObject* index = state && PyTuple_Check(state) ? PyTuple_GetItem(state, 0) : nullptr;
   Py_ssize_t found = index ? PyLong_AsSsize_t(index) : -1;
-  PyErr_Clear();
+  forget_error();
   return found;
 }
 
@@ -50,7 +51,7 @@ bool is_python_descriptor(PyObject* descriptor, const char* accessor, const char
     return found == nullptr;
   }
   Ref<> part = steal(PyObject_GetAttrString(descriptor, accessor));
-  PyErr_Clear();
+  forget_error();
   return part && (part.get() == Py_None || PyFunction_Check(part.get()));
 }
 
@@ -149,7 +150,7 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
       }
     } else if (is_one_of(name, {"__dict__"})) {
       Ref<> made = steal(PyObject_GetAttr(object, name));  // makes the dict if there is none yet
-      PyErr_Clear();
+      forget_error();
       if (int node = graph_.node_of(object); node >= 0 && made) {
         graph_.read(node, Kind::Slot, name, offsetof(PyFunctionObject, func_dict), made.get());
       }
@@ -158,7 +159,7 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
         return;  // made by the trace
       }
       Ref<> value = steal(PyObject_GetAttr(object, name));
-      PyErr_Clear();
+      forget_error();
       if (!value || source::sort_of(value.get()) != Sort::Primitive) {
         return abort(AbortReason::UnknownRead, "an attribute of a function");
       }
@@ -168,13 +169,13 @@ void Recorder::record_attribute(PyObject* object, PyObject* name) {
         record_function_parts(node, reinterpret_cast<PyFunctionObject*>(object));
       }
       Ref<> part = steal(PyObject_GetAttr(object, name));  // a function keeps its own
-      PyErr_Clear();
+      forget_error();
       if (part) {
         globals_node(part.get());
       }
     } else if (is_one_of(name, {"__annotations__"})) {
       Ref<> made = steal(PyObject_GetAttr(object, name));  // makes the dict if there is none yet
-      PyErr_Clear();
+      forget_error();
       if (int node = graph_.node_of(object); node >= 0 && made) {
         graph_.read(node, Kind::Annotations, nullptr, 0, made.get());
       }
@@ -240,7 +241,7 @@ void Recorder::record_class_dict(PyTypeObject* type) {
 void Recorder::record_super(PyObject* super, PyObject* name) {
   Ref<> start = steal(PyObject_GetAttrString(super, "__thisclass__"));
   Ref<> self_type = steal(PyObject_GetAttrString(super, "__self_class__"));
-  PyErr_Clear();
+  forget_error();
   if (!start || !self_type || !PyType_Check(self_type.get()) ||
       !graph_.read_type(reinterpret_cast<PyTypeObject*>(self_type.get()))) {
     return abort(AbortReason::UnknownRead, "super()");
@@ -321,7 +322,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
   if (known && own == nullptr && descriptor == nullptr && hook != nullptr && recorder_of(hook) == RecordedBy::Primed) {
     interp::Unobserved native;  // torch.ops.space.name: found, and kept as an attribute
     Ref<> primed = steal(PyObject_GetAttr(object, name));
-    PyErr_Clear();
+    forget_error();
     own = py::own_attribute(object, name, &known);
   }
   if (!known && node >= 0) {
@@ -346,7 +347,7 @@ void Recorder::record_instance_attribute(PyObject* object, PyObject* name, bool 
 
 void Recorder::record_instance_dict(PyObject* object, int node) {
   Ref<> dict = steal(PyObject_GenericGetDict(object, nullptr));
-  PyErr_Clear();
+  forget_error();
   if (!dict) {
     return abort(AbortReason::UnknownRead, "__dict__");
   }
@@ -402,7 +403,9 @@ void Recorder::record_import(PyObject* name, PyObject* level) {
   Py_ssize_t dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
   if (dot > 0) {
     Ref<> top = steal(PyUnicode_Substring(name, 0, dot));
-    graph_.read(node, Kind::DictItem, top.get(), 0, py::dict_item(modules, top.get()));
+    if (top) {
+      graph_.read(node, Kind::DictItem, top.get(), 0, py::dict_item(modules, top.get()));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // What calls read and write. Python functions are entered by the loop; C functions need a contract.
 #include <cstring>
 
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "py/body.h"
 #include "py/generator.h"
@@ -78,7 +79,7 @@ void Recorder::record_object_call(PyObject* callable, PyObject* const* arguments
   if (!graph_.is_outside(callable) && PyUnicode_CompareWithASCIIString(partial, Py_TYPE(callable)->tp_name) == 0) {
     Ref<> inner = steal(PyObject_GetAttrString(callable, "func"));
     Ref<> given = steal(PyObject_GetAttrString(callable, "args"));
-    PyErr_Clear();
+    forget_error();
     if (inner && given && PyTuple_Check(given.get())) {
       std::vector<PyObject*> all;
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) {
@@ -141,7 +142,7 @@ void Recorder::substitute(PyObject** slot) {
   if (replacement) {
     Py_SETREF(*slot, replacement.release());
   }
-  PyErr_Clear();
+  forget_error();
 }
 
 void Recorder::record_method_parts(PyObject* method) {
@@ -247,7 +248,7 @@ bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_
   substitute(callable);  // what a marker says
   auto* caller = reinterpret_cast<PyObject*>(position_.frame->f_func);
   Ref<> other = stand_in_for(*callable, arguments, count, positional, caller);
-  PyErr_Clear();
+  forget_error();
   bool put = static_cast<bool>(other);
   if (put) {
     record_method_parts(*callable);
@@ -264,7 +265,7 @@ void Recorder::record_star_call(const py::CallSite& site) {
     Ref<> all = steal(PyTuple_Pack(2, *site.callable, args));
     Ref<> call = unpacking_call();
     if (!all || !call) {
-      PyErr_Clear();
+      forget_error();
       return abort(AbortReason::UnsupportedInstruction, "a call with * of something that is no list or tuple");
     }
     Py_SETREF(*site.star, all.release());

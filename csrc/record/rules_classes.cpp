@@ -4,6 +4,7 @@
 //
 // What C code reads to make a class is read before it runs: the bases, the metaclass, the classes of the values in its dict.
 // What it calls (__prepare__, __new__, __set_name__, __init_subclass__) has to be Python code, which is seen.
+#include "base/shortage.h"
 #include "py/names.h"
 #include "record/recorder.h"
 
@@ -23,7 +24,7 @@ bool wraps_python(PyObject* descriptor) {
     return false;
   }
   Ref<> function = steal(PyObject_GetAttrString(descriptor, "__func__"));
-  PyErr_Clear();
+  forget_error();
   return function && PyFunction_Check(function.get());
 }
 

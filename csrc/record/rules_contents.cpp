@@ -1,6 +1,7 @@
 // What operators, comparisons, subscripts and iteration read from containers.
 #include <algorithm>
 
+#include "base/shortage.h"
 #include "py/instance.h"
 #include "py/lru_cache.h"
 #include "py/members.h"
@@ -153,7 +154,7 @@ void Recorder::record_item(PyObject* container, PyObject* key, bool by_base) {
       return record_contents(container);
     }
     Py_ssize_t index = PyLong_AsSsize_t(key);
-    PyErr_Clear();
+    forget_error();
     Py_ssize_t length = Py_SIZE(container);
     if (index < 0 || index >= length) {
       graph_.read_length(node, length);
@@ -280,6 +281,9 @@ void Recorder::read_fixed_parts(PyObject* object) {
   }
   for (const py::Part& part : py::fixed_parts(object)) {
     Ref<> name = steal(PyUnicode_InternFromString(part.name));
+    if (!name) {
+      return;  // see meet_shortage()
+    }
     graph_.read(node, Kind::Slot, name.get(), part.offset, py::object_at(object, part.offset));
   }
 }
@@ -323,7 +327,7 @@ void Recorder::record_contents(PyObject* container) {
   if (py::body_kind(holder) == py::BodyKind::Deque) {
     graph_.read_length(node, Py_SIZE(holder));
     for (Py_ssize_t i = 0; i < Py_SIZE(holder); ++i) {
-      Ref<> item = steal(PySequence_GetItem(holder, i));
+      Ref<> item = steal(PySequence_GetItem(holder, i));  // null without memory: see meet_shortage()
       graph_.read(node, Kind::SequenceItem, nullptr, i, item.get());
     }
     return;
@@ -408,7 +412,7 @@ bool Recorder::visit_items(PyObject* object, const std::function<void(PyObject*)
   }
   if (PyAnySet_Check(object) || py::body_kind(object) == py::BodyKind::Deque) {
     Ref<> items = steal(PySequence_Tuple(object));
-    PyErr_Clear();
+    forget_error();
     for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i) {
       visit(PyTuple_GET_ITEM(items.get(), i));
     }
@@ -515,7 +519,7 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
   record_contents(object);
   auto record_items = [&](PyObject* holder) {
     Ref<> items = steal(PySequence_Tuple(holder));
-    PyErr_Clear();
+    forget_error();
     for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
       record_text(PyTuple_GET_ITEM(items.get(), i), depth + 1);
     }

@@ -1,6 +1,7 @@
 // The door to C code. Whatever leaves the recorder's sight, because C code gets it (an argument, a receiver, an operand, an index,
 // a key, an item of f(*args)), passes Recorder::expose(), which reads it as the contract of the callee says (contract.def):
 // through containers that the trace made as well, since what they hold may be from outside.
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "py/body.h"
 #include "py/generator.h"
@@ -18,7 +19,7 @@ namespace {
 // One of the abstract classes of containers.
 bool is_of_standard_library(PyObject* type) {
   Ref<> module = steal(PyObject_GetAttrString(type, "__module__"));
-  PyErr_Clear();
+  forget_error();
   return module && PyUnicode_Check(module.get()) &&
          PyUnicode_CompareWithASCIIString(module.get(), "collections.abc") == 0;
 }
@@ -275,7 +276,7 @@ bool Recorder::record_registry(PyObject* callable, PyObject* const* arguments, P
     // What it has to find out it finds out now, and remembers: from the classes alone, by code that looks into them.
     interp::Unobserved native;
     Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));
-    PyErr_Clear();
+    forget_error();
   }
   return true;
 }
@@ -285,7 +286,7 @@ bool Recorder::read_registrations() {
   Ref<> module = steal(PyImport_ImportModule("_abc"));
   Ref<> getter = module ? steal(PyObject_GetAttrString(module.get(), "get_cache_token")) : nullptr;
   Ref<> token = getter ? steal(PyObject_CallNoArgs(getter.get())) : nullptr;
-  PyErr_Clear();
+  forget_error();
   if (token) {
     graph_.read_setting(getter.get(), token.get());
   }
@@ -304,7 +305,7 @@ void Recorder::record_special_call(PyObject* callable, RecordedBy recorder, cons
     case RecordedBy::Primed: {
       interp::Unobserved native;
       Ref<> primed = steal(PyObject_Vectorcall(callable, arguments, static_cast<size_t>(count), nullptr));
-      return PyErr_Clear();
+      return forget_error();
     }
     case RecordedBy::Cache: return record_cache(values.data(), values.size());
     case RecordedBy::Handled: {
@@ -336,8 +337,8 @@ void Recorder::record_setting(PyObject* callable, PyObject* const* arguments, Py
   // Of a context variable: the method, bound to it.
   bool of_variable = count == 1 && PyContextVar_CheckExact(arguments[0]);
   Ref<> getter = of_variable ? steal(PyObject_GetAttrString(arguments[0], "get")) : share(callable);
-  Ref<> value = count == 0 || of_variable ? steal(PyObject_CallNoArgs(getter.get())) : nullptr;
-  PyErr_Clear();
+  Ref<> value = getter && (count == 0 || of_variable) ? steal(PyObject_CallNoArgs(getter.get())) : nullptr;
+  forget_error();
   // A bare object() is a mark for "nothing".
   if (!value || (source::sort_of(value.get()) != Sort::Primitive && !Py_IS_TYPE(value.get(), &PyBaseObject_Type))) {
     return abort(AbortReason::UnknownCall, describe_callable(callable));

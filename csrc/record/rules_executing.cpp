@@ -1,5 +1,6 @@
 // Texts that the trace runs (exec, eval), and requests for frames. A text is Python code like any other: the frame that runs it
 // is seen when it begins. The function that CPython makes for it, and a dict of globals that the trace made, are fresh.
+#include "base/shortage.h"
 #include "py/names.h"
 #include "record/callable.h"
 #include "record/recorder.h"
@@ -71,7 +72,7 @@ void Recorder::record_frame_request(PyObject* callable, PyObject* const* argumen
   plain =
       plain && next.op == py::Op::kLOAD_ATTR && PyUnicode_CompareWithASCIIString(name_at(next.oparg), "f_globals") == 0;
   long outwards = plain && count == 1 ? PyLong_AsLong(arguments[0]) : 0;
-  PyErr_Clear();
+  forget_error();
   py::Frame* frame = position_.frame;
   for (; plain && outwards > 0 && frame != base_.front(); --outwards) {
     frame = frame->previous;

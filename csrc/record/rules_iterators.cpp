@@ -1,6 +1,7 @@
 // Iterators from outside that the trace advances: those of CPython whose items can be told in advance and whose position
 // can be put back. Numbers that they give are followed like those of a region's start (rules_moves.cpp), so that a loop's
 // region fits the next turn as well.
+#include "base/shortage.h"
 #include "py/instance.h"
 #include "py/iterator.h"
 #include "py/names.h"
@@ -205,7 +206,7 @@ void Recorder::follow_item(PyObject** value, const Item& item) {
   if (tuple) {
     Py_SETREF(*value, tuple.release());
   }
-  PyErr_Clear();
+  forget_error();
 }
 
 }  // namespace alternator::record

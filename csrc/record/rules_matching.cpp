@@ -1,4 +1,5 @@
 // Pattern matching: `match` statements, and `except` clauses, which match classes.
+#include "base/shortage.h"
 #include "py/instance.h"
 #include "py/names.h"
 #include "record/recorder.h"
@@ -102,7 +103,7 @@ void Recorder::record_match_class(PyObject* subject, PyObject* type, int positio
   }
   std::vector<PyObject*> names;
   Ref<> given = positional > 0 ? steal(PyObject_GetAttr(type, name)) : nullptr;
-  PyErr_Clear();
+  forget_error();
   if (positional > 0) {
     record_attribute(type, name);
     if (given && (!PyTuple_CheckExact(given.get()) || PyTuple_GET_SIZE(given.get()) < positional)) {

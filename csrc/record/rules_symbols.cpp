@@ -3,6 +3,7 @@
 // Computing with one gives another symbol, comparing one is a condition of the region, torch gets the symbol. Anything else
 // relies on the value (use()), which is a condition as well.
 #include "base/once.h"
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "py/unique.h"
 #include "record/recorder.h"
@@ -68,7 +69,7 @@ PyObject* Recorder::find_symbol(PyObject* value) {
     followed_[value].node = node;
   }
   if (!symbol || symbol.get() == Py_None || is_number(symbol.get())) {
-    PyErr_Clear();
+    forget_error();
     return nullptr;
   }
   Followed& followed = followed_[value];
@@ -88,7 +89,7 @@ Ref<> Recorder::symbol_or_value(PyObject* value) {
 bool Recorder::reads_items(PyObject* tensor) {
   interp::Unobserved native;
   Ref<> answer = steal(PyObject_CallMethod(tracer_, "reads_items", "O", tensor));
-  PyErr_Clear();
+  forget_error();
   return answer.get() == Py_True;
 }
 
@@ -96,7 +97,7 @@ void Recorder::settle(PyObject* symbol) {
   interp::Unobserved native;
   Ref<> settled = steal(PyObject_CallMethod(tracer_, "settle", "O", symbol));
   if (!settled) {
-    PyErr_Clear();
+    forget_error();
     abort(AbortReason::DataDependentOperator, "the value of a number that the graph computes");
   }
 }
@@ -154,7 +155,7 @@ bool Recorder::combine_symbols(int operation) {
 // What an operation gives: a symbol, a number that is the same for all values, or None where the values are relied on.
 void Recorder::follow_combination(Ref<> symbol) {
   if (!symbol) {
-    PyErr_Clear();
+    forget_error();
     return abort(AbortReason::DataDependentOperator, "an operation on a number that the graph computes");
   }
   if (symbol.get() != Py_None && !is_number(symbol.get())) {
@@ -190,12 +191,17 @@ bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_s
   interp::Unobserved native;
   Ref<> function = steal(PyObject_CallMethod(tracer_, "number_function", "O", callable));
   if (!function || function.get() == Py_None) {
-    PyErr_Clear();
+    forget_error();
     return false;
   }
   Ref<> symbols = steal(PyTuple_New(count)), values = steal(PyTuple_New(count));
   for (Py_ssize_t i = 0; symbols && values && i < count; ++i) {
-    PyTuple_SET_ITEM(symbols.get(), i, symbols_in(arguments[i]).release());
+    Ref<> part = symbols_in(arguments[i]);
+    if (!part) {
+      follow_combination(nullptr);
+      return true;
+    }
+    PyTuple_SET_ITEM(symbols.get(), i, part.release());
     PyTuple_SET_ITEM(values.get(), i, Py_NewRef(arguments[i]));
   }
   follow_combination(steal(
@@ -213,7 +219,11 @@ Ref<> Recorder::symbols_in(PyObject* value) {
   }
   Ref<> items = steal(PyTuple_New(Py_SIZE(value)));
   for (Py_ssize_t i = 0; items && i < Py_SIZE(value); ++i) {
-    PyTuple_SET_ITEM(items.get(), i, symbols_in(item_of(value, i)).release());
+    Ref<> part = symbols_in(item_of(value, i));
+    if (!part) {
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(items.get(), i, part.release());
   }
   return items;
 }
@@ -226,7 +236,7 @@ bool Recorder::compare_symbols(PyObject* left, PyObject* right, int comparison) 
   interp::Unobserved native;
   Ref<> decided = steal(PyObject_CallMethod(tracer_, "decide", "iOOOO", comparison, a.get(), b.get(), left, right));
   if (!decided) {
-    PyErr_Clear();
+    forget_error();
     abort(AbortReason::DataDependentBranch, "a number that the graph computes decides");
   }
   return true;
@@ -249,7 +259,7 @@ bool Recorder::compare_sequences(PyObject* left, PyObject* right, int comparison
       continue;
     }
     if (!ended_ && PyObject_RichCompareBool(a, b, Py_EQ) != 1) {
-      PyErr_Clear();
+      forget_error();
       return true;
     }
   }

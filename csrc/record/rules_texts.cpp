@@ -1,6 +1,7 @@
 // f"{tensor}" for a call that is put off until the graph has run (alternator/deferring.py). While tracing, a mark stands for
 // the text. No code may look at it but that of the call, so it is only made if the instructions behind it, up to the call,
 // leave it on the stack or put it into a longer text.
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "record/recorder.h"
 
@@ -52,7 +53,7 @@ bool Recorder::defer_text(int oparg) {
   interp::Unobserved native;
   Ref<> mark = spec ? steal(PyObject_CallMethod(tracer_, "make_mark", "OOO", reader, *value, spec.get())) : nullptr;
   if (!mark || !PyUnicode_CheckExact(mark.get())) {
-    PyErr_Clear();
+    forget_error();
     return ended_;
   }
   deferred_texts_ = true;

@@ -1,5 +1,6 @@
 // Calls that set torch's state: grad mode's relatives autocast, inference mode, default dtype. They do not pass through
 // torch's dispatch of overridable functions, so the tracer is told of them here.
+#include "base/shortage.h"
 #include "interp/hook.h"
 #include "py/names.h"
 #include "record/recorder.h"
@@ -14,7 +15,7 @@ std::string take_error_text() {
   Ref<> kept[] = {steal(type), steal(value), steal(traceback)};
   Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   return utf8 ? utf8 : "?";
 }
 
@@ -87,7 +88,7 @@ bool Recorder::record_tensor_assert() {
                    ? steal(PyObject_CallFunctionObjArgs(function.get(), peek(1), message.get(), nullptr))
                    : nullptr;
   if (!done) {
-    PyErr_Clear();
+    forget_error();
     return ended_;
   }
   // The program goes on as if it held.
@@ -99,7 +100,7 @@ bool Recorder::record_tensor_assert() {
 void Recorder::record_state_call(PyObject* callable) {
   Ref<> call = describe_call(callable);
   if (!call || call.get() == Py_None) {
-    PyErr_Clear();
+    forget_error();
     return abort(AbortReason::UnknownCall, "a setter of torch's state, in a roundabout way");
   }
   tell_tracer(callable, PyTuple_GET_ITEM(call.get(), 1), PyTuple_GET_ITEM(call.get(), 2));

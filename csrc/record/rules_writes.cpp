@@ -1,4 +1,5 @@
 // What is written to objects from outside: places and bodies that the journal can put back.
+#include "base/shortage.h"
 #include "py/instance.h"
 #include "py/members.h"
 #include "py/names.h"
@@ -154,7 +155,7 @@ void Recorder::record_class_attribute_write(PyObject* object, PyObject* name, bo
   // Special methods change the slots of the class and of its subclasses.
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr || (text[0] == '_' && text[1] == '_')) {
-    PyErr_Clear();
+    forget_error();
     return abort(AbortReason::WriteOutside, "a special attribute of a class");
   }
   record_write(PlaceKind::ClassAttribute, object, name);

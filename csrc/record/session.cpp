@@ -6,6 +6,7 @@
 #include "base/boundary.h"
 #include "base/once.h"
 #include "base/phase.h"
+#include "base/shortage.h"
 #include "interp/evaluate.h"
 #include "interp/hook.h"
 #include "py/lock.h"
@@ -163,6 +164,7 @@ bool Session::run() {
   recorder_.end_with_exception();
   PyErr_Clear();  // the mark of the abandoned run, or the program's own exception, which it will raise for real
   exit_ = write_exit();
+  recorder_.meet_shortage();
   announce_roll_back();
   recorder_.journal().roll_back();
   start_.restore_generators();
@@ -176,6 +178,11 @@ bool Session::run() {
   draws_ = tensor::count_draws() != draws;
   repeatable_ = repeatable_ && tensor::count_foreign() == foreign && (!draws_ || tensor::RandomState::is_only());
   current_session = outer;
+  recorder_.meet_shortage();
+  if (recorder_.lacked_resources()) {
+    abort_.reset();
+    exit_.reset();
+  }
   if (popped && ended && interruption_) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(interruption_.get())), interruption_.get());
     return false;
@@ -232,14 +239,14 @@ void Session::keep_tensors_apart(bool may_write_to_all) {
       changed.push_back(node);
     }
   }
-  PyErr_Clear();
+  forget_error();
   recorder_.graph().read_distinct_tensors(std::move(changed), {});
 }
 
 // `is_told`: version counters say whether an input was written to.
 void Session::plan_undoing(bool is_told) {
   Ref<> shapes = steal(PyObject_GetAttrString(tracer_.get(), "shapes"));
-  PyErr_Clear();
+  forget_error();
   const bool has_symbols = shapes.get() != Py_None;
   for (bool keeps_order : {false, true}) {
     tensor::Undoing undoing = writes_.plan(input_tensors_, keeps_order, has_symbols);
@@ -250,7 +257,7 @@ void Session::plan_undoing(bool is_told) {
 
 bool Session::keeps_order() const {
   Ref<> answer = steal(PyObject_GetAttrString(tracer_.get(), "keeps_order"));
-  PyErr_Clear();
+  forget_error();
   return answer.get() == Py_True;
 }
 
@@ -264,7 +271,7 @@ void Session::end_by_exception() {
   }
   Ref<> text = steal(value ? PyObject_Str(value) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   recorder_.abort(AbortReason::UnsupportedTorch, utf8 ? utf8 : "an error in torch");
   PyErr_Restore(type, value, traceback);
 }
@@ -276,7 +283,7 @@ std::optional<exits::ExitProgram> Session::write_exit() {
   auto output_of = [&](PyObject* tensor) {
     Ref<> index = steal(PyObject_CallMethod(tracer_.get(), "output_of", "O", tensor));
     long value = index ? PyLong_AsLong(index.get()) : -1;
-    PyErr_Clear();
+    forget_error();
     return static_cast<int>(value);
   };
   exits::Surroundings around;
@@ -336,7 +343,7 @@ bool Session::holds_texts() const {
     return false;
   }
   Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "holds_texts", nullptr));
-  PyErr_Clear();
+  forget_error();
   return answer.get() != Py_False;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shortage.h"
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/unique.h"
@@ -148,7 +149,7 @@ std::string Start::name_of(int slot) const {
   for (const FrameSlots& frame : frames_) {
     if (slot >= frame.locals && slot < frame.stack) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(frame.code->co_localsplusnames, slot - frame.locals));
-      PyErr_Clear();
+      forget_error();
       return name ? name : "?";
     }
     if (slot >= frame.stack && slot < frame.end) {

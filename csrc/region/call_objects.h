@@ -1,6 +1,8 @@
 // The objects of one call, put together without allocating anything in the ordinary case.
 #pragma once
 
+#include <algorithm>
+
 #include "base/ref_list.h"
 #include "py/frame.h"
 #include "region/region.h"
@@ -49,6 +51,8 @@ class CallObjects {
       given_.push_back(made_.back().get());
     }
   }
+  // False with an exception set.
+  bool are_made() const { return std::find(given_.begin(), given_.end(), nullptr) == given_.end(); }
   // Calls a function with the inputs. A method of Python puts its object in front of them, for as long as it runs.
   Ref<> pass_inputs(const Region& region, PyObject* function) {
     if (!region.arguments.empty()) {

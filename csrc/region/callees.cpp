@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "py/members.h"
+#include "py/names.h"
 #include "record/contract.h"
 #include "region/call.h"
 
@@ -13,7 +15,7 @@ PyObject* function_of(const py::Frame* frame) { return reinterpret_cast<PyObject
 // The code of the function that a wrapper of torch.compiler.disable(recursive=False) calls.
 const void* code_inside(PyObject* wrapper) {
   PyObject* attributes = reinterpret_cast<PyFunctionObject*>(wrapper)->func_dict;
-  PyObject* function = attributes ? PyDict_GetItemString(attributes, "_torchdynamo_orig_callable") : nullptr;
+  PyObject* function = attributes ? py::dict_item(attributes, py::names._torchdynamo_orig_callable) : nullptr;
   if (function != nullptr && PyMethod_Check(function)) {
     function = PyMethod_GET_FUNCTION(function);
   }
@@ -22,7 +24,7 @@ const void* code_inside(PyObject* wrapper) {
 
 // Torch's own code, and ours: what it calls is the program's again.
 bool is_of_framework(const py::Frame* frame) {
-  PyObject* name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : nullptr;
+  PyObject* name = PyDict_Check(frame->f_globals) ? py::dict_item(frame->f_globals, py::names.__name__) : nullptr;
   const char* text = name != nullptr && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
   for (const char* module : {"torch", "alternator"}) {
     size_t length = std::strlen(module);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/phase.h"
+#include "base/shortage.h"
 #include "interp/watch.h"
 #include "py/generator.h"
 #include "py/lock.h"
@@ -53,7 +54,7 @@ bool is_made_here(PyTypeObject* type, const std::vector<std::string>& functions)
     return false;
   }
   const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
-  PyErr_Clear();
+  forget_error();
   return name != nullptr && std::any_of(functions.begin(), functions.end(), [&](const std::string& function) {
            return std::string_view(name).starts_with(function);
          });
@@ -66,7 +67,7 @@ std::vector<int> varying_slots(const Point& point, const record::Start& start, c
   std::vector<std::string> functions;
   for (const interp::FrameState& frame : state.frames) {
     const char* name = PyUnicode_AsUTF8(frame.code->co_qualname);
-    PyErr_Clear();
+    forget_error();
     functions.push_back(std::string(name != nullptr ? name : "?") + ".<locals>.");
   }
   for (int slot = 0; state.frames.back().offset != 0 && slot < static_cast<int>(start.size()); ++slot) {
@@ -217,6 +218,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
   std::optional<record::Recorder::Stop> stop;
   ExitSearch search;
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
+    const uint64_t shortages = count_shortages();
     record::TraceWatch watch;
     interp::begin_path();
     auto region = std::make_shared<Region>();
@@ -247,6 +249,9 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
         continue;
       }
       verdict = finish_trace(point, session, region.get());
+    }
+    if (count_shortages() != shortages) {
+      return nullptr;  // another time
     }
     if (verdict != Verdict::Again) {
       return verdict == Verdict::Finish ? region : nullptr;

@@ -1,16 +1,16 @@
 // Failures of our own: the program, which has not begun, runs as it would without us.
 #include <string>
 
+#include "base/shortage.h"
 #include "region/region.h"
 
 namespace alternator::region {
 namespace {
 
 // Memory or stack ran out. C code, torch's as well, may have made another exception of it.
-bool is_shortage(PyObject* error) {  // or null
+bool comes_of_shortage(PyObject* error) {  // or null
   for (Ref<> cause = share(error); cause; cause = steal(PyException_GetCause(cause.get()))) {
-    if (PyErr_GivenExceptionMatches(cause.get(), PyExc_MemoryError) ||
-        PyErr_GivenExceptionMatches(cause.get(), PyExc_RecursionError)) {
+    if (is_shortage(cause.get())) {
       return true;
     }
   }
@@ -24,13 +24,13 @@ void Captured::forgive_shortage() {
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   PyErr_Restore(type, value, traceback);
-  if (is_shortage(value)) {
+  if (comes_of_shortage(value)) {
     PyErr_Clear();
   }
 }
 
 void Captured::forgive_failure(Point& point, PyObject* error) {
-  if (is_shortage(error)) {
+  if (comes_of_shortage(error)) {
     return;
   }
   Ref<> text = steal(PyObject_Repr(error));

@@ -1,6 +1,7 @@
 // Runs programs, from region to region.
 #include <utility>
 
+#include "base/shortage.h"
 #include "interp/watch.h"
 #include "py/bound_arguments.h"
 #include "record/session.h"
@@ -32,6 +33,10 @@ interp::StackState state_of_entry(py::ThreadState* ts, py::Frame* frame) {
 // region's start, where it does what it does before the exception, and raises it in its own lines.
 ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, interp::StackState* next) {
   CallObjects objects(region);
+  if (!objects.are_made()) {
+    forget_error();
+    return nullptr;
+  }
   Ref<> outputs;
   Attempt attempt(region, objects);
   if (region.graph) {

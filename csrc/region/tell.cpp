@@ -1,6 +1,7 @@
 // What a captured function tells of itself (alternator/events.py): breaks, and to those who listen the beginning and the end
 // of captures, guards with the lines that needed them, exits, the instructions that run for real.
 #include "base/once.h"
+#include "base/shortage.h"
 #include "py/opcode.h"
 #include "py/pending.h"
 #include "record/session.h"
@@ -53,7 +54,7 @@ Ref<> pack_guards(const guard::GuardList& list) {
 std::string describe_effect(const exits::Effect& effect, const std::string& owner) {
   Ref<> text = steal(effect.key ? PyObject_Repr(effect.key.get()) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
+  forget_error();
   std::string key = utf8 ? utf8 : "";
   std::string count = std::to_string(effect.steps.size());
   switch (effect.kind) {

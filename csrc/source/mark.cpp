@@ -1,5 +1,6 @@
 #include "source/mark.h"
 
+#include "base/shortage.h"
 #include "py/members.h"
 #include "py/names.h"
 
@@ -25,7 +26,7 @@ bool find_parts(PyObject* object, std::vector<PyObject*>* parts) {
   }
   for (int i = 0; i < (property ? 3 : 1); ++i) {
     Ref<> part = steal(PyObject_GetAttr(object, property ? property_names[i] : wrapped));  // a member of the struct
-    PyErr_Clear();
+    forget_error();
     parts->push_back(part ? part.get() : Py_None);
   }
   return true;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/shortage.h"
 #include "py/names.h"
 #include "py/unique.h"
 
@@ -127,7 +128,7 @@ bool same_range(PyObject* a, PyObject* b) {
     Ref<> one = steal(PyObject_GetAttrString(a, part));
     Ref<> other = steal(PyObject_GetAttrString(b, part));
     bool same = one && other && same_primitive(one.get(), other.get());
-    PyErr_Clear();
+    forget_error();
     if (!same) {
       return false;
     }
@@ -161,7 +162,7 @@ ALTERNATOR_WARM bool same_primitive(PyObject* a, PyObject* b) {
   // Equality of the types that are left is C code that calls nobody.
   int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) {
-    PyErr_Clear();
+    forget_error();
   }
   return equal > 0;
 }
@@ -171,7 +172,7 @@ Pin Pin::to(PyObject* object) {
   if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object))) {
     pin.held_ = steal(PyWeakref_NewRef(object, nullptr));
     pin.weak_ = static_cast<bool>(pin.held_);
-    PyErr_Clear();
+    forget_error();
   }
   if (!pin.weak_) {
     pin.held_ = share(object);

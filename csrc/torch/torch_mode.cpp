@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "base/once.h"
+#include "base/ref.h"
 #include "torch/operator_info.h"
 #include "torch/python_error.h"
 #include "torch/shadow.h"
@@ -14,12 +15,17 @@ namespace {
 struct TorchMode {
   py::object fake_class;
   py::object mode;
+  py::object
+      leave;  // its __exit__, and what that is called with: made beforehand, there may be no memory where it is left
+  py::tuple nothing;
   py::tuple data_errors;
 
   TorchMode() {
     py::module_ module = py::module_::import("torch._subclasses.fake_tensor");
     fake_class = module.attr("FakeTensor");
     mode = module.attr("FakeTensorMode")(py::arg("allow_non_fake_inputs") = true);
+    leave = mode.attr("__exit__");
+    nothing = py::make_tuple(py::none(), py::none(), py::none());
     data_errors =
         py::make_tuple(module.attr("DataDependentOutputException"), module.attr("DynamicOutputShapeException"));
   }
@@ -36,7 +42,10 @@ class EnterMode {
   ~EnterMode() {
     // An error on its way out must survive the Python call.
     py::error_scope keep;
-    torch_.mode.attr("__exit__")(py::none(), py::none(), py::none());
+    Ref<> left = steal(PyObject_Call(torch_.leave.ptr(), torch_.nothing.ptr(), nullptr));
+    if (!left) {
+      PyErr_WriteUnraisable(torch_.leave.ptr());
+    }
   }
 
  private:
