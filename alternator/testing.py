@@ -154,13 +154,15 @@ class Spoiled:
 class FailingMemory:
     """Let an allocation fail that Alternator's own code makes: number `at`, from the `with` statement on (-1: none).
 
-    Allocations of the program and of torch are not counted. Afterwards `allocations` tells how many there were.
+    Allocations of the program, of torch and of backends are not counted. Afterwards `allocations` tells how many there
+    were, and `capturing` whether the one that failed was made while something was captured.
     """
 
     def __init__(self, at: int = -1):
         self.at = at
         self.allocations = 0
         self.failed = False
+        self.capturing = False
 
     def __enter__(self):
         from alternator import _capture
@@ -171,7 +173,7 @@ class FailingMemory:
     def __exit__(self, *error):
         from alternator import _capture
 
-        self.allocations, self.failed = _capture.release_memory()
+        self.allocations, self.failed, self.capturing = _capture.release_memory()
 
 
 def own_attributes(instance) -> list[tuple[str, object]]:

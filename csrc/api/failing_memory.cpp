@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/phase.h"
 #include "py/loop.h"
 
 namespace alternator::api {
@@ -44,6 +45,7 @@ struct Counter {
   int64_t at = -1;
   int64_t seen = 0;
   bool failed = false;
+  bool capturing = false;  // when it failed
   bool on = false;
 };
 Counter counter;  // guarded by the GIL, as these allocators are
@@ -120,7 +122,10 @@ bool is_ours() {
 }
 
 // For a debugger, which stops here: the stack says whose allocation it is.
-__attribute__((noinline)) void note_failure() { counter.failed = true; }
+__attribute__((noinline)) void note_failure() {
+  counter.failed = true;
+  counter.capturing = Phased::is_capturing();
+}
 
 bool fails() {
   if (!counter.on || !is_ours()) {
@@ -168,6 +173,7 @@ PyObject* count_memory(PyObject*, PyObject* args) {
   counter.at = number;
   counter.seen = 0;
   counter.failed = false;
+  counter.capturing = false;
   PyMem_GetAllocator(PYMEM_DOMAIN_MEM, &counter.mem);
   PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &counter.obj);
   PyMemAllocatorEx mem{&counter.mem, allocate, allocate_cleared, allocate_again, deallocate};
@@ -184,7 +190,8 @@ PyObject* release_memory(PyObject*, PyObject*) {
     PyMem_SetAllocator(PYMEM_DOMAIN_MEM, &counter.mem);
     PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &counter.obj);
   }
-  return Py_BuildValue("LO", static_cast<long long>(counter.seen), counter.failed ? Py_True : Py_False);
+  return Py_BuildValue("LOO", static_cast<long long>(counter.seen), counter.failed ? Py_True : Py_False,
+                       counter.capturing ? Py_True : Py_False);
 }
 
 }  // namespace alternator::api

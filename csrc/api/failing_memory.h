@@ -10,7 +10,8 @@ namespace alternator::api {
 // count_memory(at, file): from now on the allocations of our code are counted, and number `at` fails (-1: none). `file` is the
 // file of the package that calls this; it is not counted itself.
 PyObject* count_memory(PyObject*, PyObject* args);
-// release_memory() -> (allocations counted, whether one failed). Back to the ordinary allocators.
+// release_memory() -> (allocations counted, whether one failed, whether a capture was going on then). Back to the ordinary
+// allocators.
 PyObject* release_memory(PyObject*, PyObject*);
 
 }  // namespace alternator::api

@@ -27,6 +27,8 @@ class Phased {
   Phased(const Phased&) = delete;
   Phased& operator=(const Phased&) = delete;
 
+  // Whether this thread is in a phase: it captures something.
+  static bool is_capturing() { return current_ != kNone; }
   // Nanoseconds of this thread since the last time.
   static std::array<int64_t, kPhases> take() { return std::exchange(spent_, {}); }
 

@@ -445,7 +445,18 @@ ALTERNATOR_WARM Ref<> run_exit(const ExitProgram& program, const ExitInput& inpu
     return nullptr;
   }
   Runner runner(program, input);
-  if (!runner.make_values(harmless) || !runner.do_effects()) {
+  if (!runner.make_values(harmless)) {
+    return nullptr;
+  }
+  if (!program.frames.empty()) {
+    const FrameRecipe& outermost = program.frames.front();
+    auto* function = reinterpret_cast<PyFunctionObject*>(runner.at(outermost.function));
+    if (!interp::prepare_recreation(state, outermost.code.get(), function)) {
+      *harmless = std::none_of(program.steps.begin(), program.steps.end(), changes_outside);
+      return nullptr;
+    }
+  }
+  if (!runner.do_effects()) {
     return nullptr;
   }
   if (program.frames.empty()) {

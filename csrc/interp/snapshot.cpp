@@ -56,23 +56,30 @@ void fill_frame(py::Frame* frame, FrameState* state, bool innermost) {
 
 }  // namespace
 
-Ref<> call_with_dummies(PyFunctionObject* function) {
+namespace {
+
+// Of the arguments that can be given by name only. Null with an exception set.
+Ref<> list_keyword_names(const PyCodeObject* code) {
+  Ref<> names = steal(PyTuple_New(code->co_kwonlyargcount));
+  for (int i = 0; names && i < code->co_kwonlyargcount; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, code->co_argcount + i);
+    PyTuple_SET_ITEM(names.get(), i, Py_NewRef(name));
+  }
+  return names;
+}
+
+Ref<> call_with_dummies(PyFunctionObject* function, PyObject* names) {
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   int total = code->co_argcount + code->co_kwonlyargcount;
   std::vector<PyObject*> arguments(total + 1, Py_None);
-  Ref<> kwnames;
-  if (code->co_kwonlyargcount > 0) {
-    kwnames = steal(PyTuple_New(code->co_kwonlyargcount));
-    if (!kwnames) {
-      return nullptr;
-    }
-    for (int i = 0; i < code->co_kwonlyargcount; ++i) {
-      PyObject* name = PyTuple_GET_ITEM(code->co_localsplusnames, code->co_argcount + i);
-      PyTuple_SET_ITEM(kwnames.get(), i, Py_NewRef(name));
-    }
-  }
-  return steal(
-      PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount, kwnames.get()));
+  return steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(function), arguments.data(), code->co_argcount, names));
+}
+
+}  // namespace
+
+Ref<> call_with_dummies(PyFunctionObject* function) {
+  Ref<> names = list_keyword_names(reinterpret_cast<PyCodeObject*>(function->func_code));
+  return names ? call_with_dummies(function, names.get()) : nullptr;
 }
 
 bool prepare_snapshots() { return stack_maps.request(free_stack_map); }
@@ -208,14 +215,25 @@ void abandon_generator(py::ThreadState* ts, py::Frame* frame) {
   py::clear_frame(frame);
 }
 
+bool prepare_recreation(StackState* state, PyCodeObject* code, PyFunctionObject* function) {
+  if (!state->carrier || state->carrier->func_code != reinterpret_cast<PyObject*>(code)) {
+    state->carrier = Ref<PyFunctionObject>::steal(
+        reinterpret_cast<PyFunctionObject*>(PyFunction_New(reinterpret_cast<PyObject*>(code), function->func_globals)));
+    state->carrier_names = state->carrier ? list_keyword_names(code) : nullptr;
+  }
+  return state->carrier && state->carrier_names;
+}
+
 Ref<> recreate(StackState state) {
   // Not the function itself: its code or its arguments may have changed since.
   const FrameState& outermost = state.frames.front();
+  if (!prepare_recreation(&state, outermost.code.get(), outermost.function.get())) {
+    return nullptr;
+  }
   StackState* outer = std::exchange(thread_mode.restoring, &state);
-  state.carrier = Ref<PyFunctionObject>::steal(
-      reinterpret_cast<PyFunctionObject*>(PyFunction_New(outermost.code.object(), outermost.function->func_globals)));
   Ref<PyFunctionObject> carrier = state.carrier.clone();
-  Ref<> result = carrier ? call_with_dummies(carrier.get()) : nullptr;
+  Ref<> names = state.carrier_names.clone();
+  Ref<> result = call_with_dummies(carrier.get(), names.get());
   thread_mode.restoring = outer;
   return result;
 }

@@ -38,8 +38,9 @@ struct StackState {
   std::vector<FrameState> frames;
   Ref<> handled;  // what sys.exc_info() shows in frames[0]
 
-  // While frames are put back: the function that is called for the sake of its frame.
+  // The function that is called for the sake of its frame when the frames are put back, and the names of its keyword arguments.
   Ref<PyFunctionObject> carrier;
+  Ref<> carrier_names;
 };
 
 // Takes a snapshot of the activation. The frames go on as if nothing had happened.
@@ -52,6 +53,10 @@ const char* name_c_callee(const Position& position);
 // Says why the frames cannot be taken as a whole. `caller` names the C code in between; null if it is not known (a finaliser
 // after the run, a callable that is no function).
 Abort refuse_snapshot(const Position& position, const char* caller);
+
+// Makes what recreate() needs memory for: where the frames have to be put back, it is too late to find out that there is none.
+// False with an exception set.
+bool prepare_recreation(StackState* state, PyCodeObject* code, PyFunctionObject* function);
 
 // Makes a call and puts the frames back; runs them to the end. The state is used up.
 Ref<> recreate(StackState state);

@@ -57,8 +57,15 @@ Ref<> Stepper::run(interp::StackState state) {
   code_ = state.frames.front().code.get();
   interp::UnwatchedCalls unwatched;
   interp::Interpreting interpreting(this);
+  if (!interp::prepare_recreation(&state, state.frames.front().code.get(), state.frames.front().function.get())) {
+    return nullptr;
+  }
+  Ref<PyFunctionObject> carrier = state.carrier.clone();
+  Ref<> carrier_names = state.carrier_names.clone();
   Ref<> result = interp::recreate(std::move(state));
   if (stopped_) {
+    stopped_->carrier = std::move(carrier);  // for the next time
+    stopped_->carrier_names = std::move(carrier_names);
     PyErr_Clear();  // the mark of the abandoned run
   }
   return result;
