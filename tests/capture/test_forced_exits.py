@@ -289,7 +289,7 @@ def lacked_memory(found):
 @pytest.mark.parametrize("places", [2, pytest.param(ALL, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_memory_runs_out_in_warm_calls(name, places):
-    """The call does what eager execution does, or raises MemoryError where its effects need memory, as the program would."""
+    """The call does what eager execution does, or its effects lack memory, as the program would."""
     expected = Compiled(name).call_eagerly()
     compiled = Compiled(name)
     count = call_with_failing_memory(compiled, -1)[0].allocations
@@ -329,6 +329,42 @@ def test_memory_of_ours_is_counted():
     warm_call = call_with_failing_memory(compiled, -1)[0].allocations
     assert first > 500
     assert 2 < warm_call < 100
+
+
+def test_memory_of_others_is_not_counted():
+    """That of a backend, of the graph's function, and of the program where it runs eagerly."""
+
+    def allocate():
+        return [[str(i)] for i in range(1000, 3000)]
+
+    def wasteful(module, examples):
+        allocate()
+
+        def graph(*inputs):
+            allocate()
+            return module.forward(*inputs)
+
+        return graph
+
+    def program(x):
+        x = x + 1
+        stop()
+        allocate()
+        return x * 2
+
+    compiled = alternator.compile(program, backend=wasteful)
+    for _ in range(3):
+        with FailingMemory() as memory:
+            assert torch.equal(compiled(X), program(X))
+        assert memory.allocations < 1500
+
+
+def test_a_backend_that_lacks_memory_says_so():
+    def lacking(module, examples):
+        raise MemoryError("in the backend")
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="in the backend"):
+        alternator.compile(lambda x: x + 1, backend=lacking)(X)
 
 
 # ---- Models --------------------------------------------------------------------------------------------------------
