@@ -105,7 +105,7 @@ class Description:
                 if issubclass(cls, NUMBERS_AND_TEXTS):
                     base = next(kind for kind in NUMBERS_AND_TEXTS if issubclass(cls, kind))
                     self.say(base.__repr__(value))
-            if not cls.__module__.startswith(("alternator", "torch._library")):
+            if not str(cls.__module__).startswith(("alternator", "torch._library")):
                 self.add_attributes(value)
 
     def add_attributes(self, value):
