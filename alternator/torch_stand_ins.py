@@ -52,10 +52,10 @@ def run_checkpoint(
     preserve_rng_state=True,
     **kwargs,
 ):
-    if use_reentrant is not False or context_fn is not noop_context_fn or debug or not preserve_rng_state:
-        refuse("torch.utils.checkpoint with other settings than use_reentrant=False")
+    if use_reentrant is not False or debug or not preserve_rng_state:
+        refuse("torch.utils.checkpoint with other settings than use_reentrant=False and context_fn")
     body = open_body()
-    return end_checkpoint(body, function(*args, **kwargs))
+    return end_checkpoint(body, function(*args, **kwargs), None if context_fn is noop_context_fn else context_fn)
 
 
 def cond(pred, true_fn, false_fn, operands=()):
