@@ -21,7 +21,7 @@ from torch._functorch.autograd_function import autograd_function_apply
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.wrap import tag_activation_checkpoint
 from torch.utils import _pytree as pytree
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from alternator import _capture
 from alternator.graph_modules import make_graph_module
@@ -122,7 +122,7 @@ def refuse(tracer, func, args, kwargs):
 
 def end_checkpoint(tracer, func, args, kwargs):
     """End the function of torch.utils.checkpoint; return what it gave."""
-    body, result = args
+    body, result, context_fn = args
     leaves = pytree.tree_leaves(result)
     if not all(leaf is None or isinstance(leaf, (torch.Tensor, int, float, str)) for leaf in leaves):
         raise Unsupported("torch.utils.checkpoint of a function that gives something else than tensors")
@@ -137,7 +137,9 @@ def end_checkpoint(tracer, func, args, kwargs):
     nodes = tuple(known.node for known in outputs)
     free = body.list_free()
     body.forget(outputs)
-    _, attribute = body.make("wrap_body", free, nodes)
+    module, attribute = body.make("wrap_body", free, nodes)
+    if context_fn is not None:  # what to keep for the gradient: it changes no value
+        module.meta["_checkpoint_context_fn"] = context_fn
     operator = checkpoint_with_draws if _capture.count_draws() != body.draws else tag_activation_checkpoint
     call = tracer.write_nodes("call_function", operator, (attribute, *free))
     give_out(tracer, call, outputs)
@@ -160,7 +162,8 @@ def checkpoint_with_draws(body, *args):
     """
     if torch._C._len_torch_dispatch_stack():
         return tag_activation_checkpoint(body, *args)
-    return checkpoint(body, *args, use_reentrant=False)
+    context_fn = body.meta.get("_checkpoint_context_fn", noop_context_fn)
+    return checkpoint(body, *args, use_reentrant=False, context_fn=context_fn)
 
 
 # ---- Branches ------------------------------------------------------------------------------------------------------

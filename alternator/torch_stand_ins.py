@@ -14,6 +14,8 @@ from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from alternator import _capture, torch_hooks
 from alternator.bodies import make_body_rules
+from alternator.higher_order import natives
+from alternator.loops import make_loop_rules
 from alternator.substitutes import call_tracer
 from alternator.torch_hooks import HOOK_STAND_INS
 from alternator.transforms import make_transform_rules
@@ -26,7 +28,10 @@ def make_call(rule):
     return call_tracer(name, rule)
 
 
-calls = {name: make_call(rule) for name, rule in (make_body_rules() | make_transform_rules()).items()}
+rules = make_body_rules() | make_transform_rules() | make_loop_rules()
+calls = {name: make_call(rule) for name, rule in rules.items()}
+begin_loop, end_body, end_while = calls["begin_loop"], calls["end_body"], calls["end_while"]
+end_scan, end_map = calls["end_scan"], calls["end_map"]
 begin_vmap, end_vmap, begin_grad, end_grad = (
     *(calls["begin_vmap"], calls["end_vmap"]),
     *(calls["begin_grad"], calls["end_grad"]),
@@ -52,10 +57,10 @@ def run_checkpoint(
     preserve_rng_state=True,
     **kwargs,
 ):
-    if use_reentrant is not False or context_fn is not noop_context_fn or debug or not preserve_rng_state:
-        refuse("torch.utils.checkpoint with other settings than use_reentrant=False")
+    if use_reentrant is not False or debug or not preserve_rng_state:
+        refuse("torch.utils.checkpoint with other settings than use_reentrant=False and context_fn")
     body = open_body()
-    return end_checkpoint(body, function(*args, **kwargs))
+    return end_checkpoint(body, function(*args, **kwargs), None if context_fn is noop_context_fn else context_fn)
 
 
 def cond(pred, true_fn, false_fn, operands=()):
@@ -68,6 +73,31 @@ def cond(pred, true_fn, false_fn, operands=()):
     second = open_body()
     end_branch(second, false_fn(*operands))
     return end_cond(pred, first, second)
+
+
+def run_while_loop(cond_fn, body_fn, carried_inputs, additional_inputs):
+    values = (*carried_inputs, *additional_inputs)
+    if additional_inputs:
+        refuse("torch.while_loop with additional inputs")
+    test, given = begin_loop((), values)
+    end_body(test, cond_fn(*given))
+    body, given = begin_loop((), values)
+    end_body(body, body_fn(*given))
+    return end_while(test, body)
+
+
+def run_scan(combine_fn, init, xs, additional_inputs):
+    if additional_inputs or not xs:
+        refuse("scan with additional inputs, or over nothing")
+    body, given = begin_loop(tuple(xs), tuple(init))
+    end_body(body, combine_fn(*given[len(xs) :], *given[: len(xs)]))
+    return end_scan(body, len(init), xs[0].shape[0])
+
+
+def run_map(f, xs, args):
+    body, given = begin_loop(tuple(xs), tuple(args))
+    end_body(body, f(*given))
+    return end_map(body, len(xs), xs[0].shape[0])
 
 
 def run_vmap(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
@@ -162,6 +192,9 @@ TORCH_STAND_INS = HOOK_STAND_INS | {
     checkpoint: run_checkpoint,
     torch.cond: cond,
     torch.autograd.Function.apply.__func__: apply,
+    natives["while_loop"]: run_while_loop,
+    natives["scan"]: run_scan,
+    natives["map"]: run_map,
     vmap_impl: run_vmap,
     eager_transforms.grad_impl: run_grad,
     eager_transforms.grad_and_value_impl: run_grad_and_value,

@@ -1,10 +1,12 @@
 """Functions that torch calls back: torch.autograd.Function and torch.utils.checkpoint are graphs inside the graph."""
 
+import functools
+
 import pytest
 import torch
 from torch.autograd.function import once_differentiable
 from torch.utils import _pytree as pytree
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import alternator
 from alternator.compiling import find_backend
@@ -197,6 +199,23 @@ def function_in_checkpoint(x):
     return checkpoint(plain, x, use_reentrant=False) * 2
 
 
+def save_products(ctx, operator, *args, **kwargs):
+    return CheckpointPolicy.MUST_SAVE if operator in PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+PRODUCTS = [torch.ops.aten.addmm.default, torch.ops.aten.mm.default]
+SELECTIVE = functools.partial(create_selective_checkpoint_contexts, save_products)
+
+
+def selective_checkpoint(x):
+    return checkpoint(block, x * 2, use_reentrant=False, context_fn=SELECTIVE) * 3
+
+
+def selective_checkpoint_made_inside(x):
+    context_fn = functools.partial(create_selective_checkpoint_contexts, PRODUCTS)
+    return checkpoint(block, x * 2, use_reentrant=False, context_fn=context_fn) * 3
+
+
 def checkpoint_without_gradient(x):
     return checkpoint(torch.sin, x.detach(), use_reentrant=False) + x
 
@@ -234,7 +253,7 @@ PROGRAMS = [
     *(branches, branches_without_operands, nested_branches, branches_of_a_number, branches_without_gradient),
     *(plain, plain_twice, bound_elsewhere, same_argument_twice, with_setup, reads_globals, gives_many_things),
     *(without_gradient, without_grad_mode, counts, checkpointed, checkpointed_partly, nested_checkpoints),
-    *(function_in_checkpoint, checkpoint_without_gradient),
+    *(function_in_checkpoint, checkpoint_without_gradient, selective_checkpoint, selective_checkpoint_made_inside),
 ]
 
 
@@ -644,3 +663,18 @@ def test_what_becomes_of_inputs_that_are_given_out(function, own, enabled, grad)
         WEIGHT.detach_().requires_grad_(True)
         assert same(run(compiled), expected)
     WEIGHT.detach_().requires_grad_(True)
+
+
+def test_another_policy_is_another_graph():
+    policies = [save_products]
+
+    def run_by_policy(x):
+        context_fn = functools.partial(create_selective_checkpoint_contexts, policies[0])
+        return checkpoint(LINEAR, x, use_reentrant=False, context_fn=context_fn).sin()
+
+    compiled, graphs = compile_counted(run_by_policy, "aot_eager", fullgraph=True)
+    check_alike(run_by_policy, compiled, False)
+    assert len(graphs) == 1
+    policies[0] = lambda ctx, operator, *args, **kwargs: CheckpointPolicy.PREFER_RECOMPUTE
+    check_alike(run_by_policy, compiled, False)
+    assert len(graphs) == 2

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend, EagerAndRecordGraphs
 from torch._higher_order_ops import associative_scan, scan
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.strict_mode import strict_mode
@@ -163,3 +164,70 @@ def test_without_taking_over():
         check(compiled(X), run_while(X))
     finally:
         alternator.install()
+
+
+# ---- Loops that are part of the graph ------------------------------------------------------------------------------
+
+LIMIT = [3]
+
+
+def run_two_loops(x):
+    count, y = torch.while_loop(
+        lambda i, x: (i < LIMIT[0]) & (x.sum() < 1e6), lambda i, x: (i + 1, x.abs() * WEIGHT), (torch.tensor(0), x * 2)
+    )
+    return torch.while_loop(lambda i, x: i > 0, lambda i, x: (i - 1, x + y), (count, x * 3))
+
+
+def run_scan_of_containers(x):
+    def combine(carry, rows):
+        return {"sum": carry["sum"] + rows[0]}, (carry["sum"] * rows[1]).sum() + LIMIT[0]
+
+    return scan(combine, {"sum": torch.zeros(8)}, (x * 2, x + 1), reverse=True)
+
+
+def run_scan_of_columns(x):
+    return scan(lambda carry, y: (carry + y, carry * y), torch.zeros(len(x)), x, dim=1)
+
+
+def run_map_with_arguments(x):
+    return map_rows(lambda rows, w: {"p": rows[0] * w, "q": rows[1].sum() + LIMIT[0]}, (x, x * 2), WEIGHT)
+
+
+def run_map_with_draws(x):
+    return map_rows(lambda row: row + torch.rand(8), x)
+
+
+LOOPS = [run_while, run_two_loops, run_scan, run_scan_of_containers, run_scan_of_columns]
+LOOPS += [run_map, run_map_with_arguments, run_map_with_draws]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", LOOPS)
+def test_loops_are_one_graph(fn, backend, monkeypatch):
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(fn, backend=counter, fullgraph=True)
+
+    def compare(x):
+        torch.manual_seed(0)
+        expected = fn(x)
+        torch.manual_seed(0)
+        check(compiled(x), expected)
+
+    for x in (X, X + 1, -X):
+        compare(x)
+    assert counter.frame_count == 1
+    monkeypatch.setitem(globals(), "WEIGHT", torch.randn(8))
+    compare(X)
+    assert counter.frame_count == 1
+    monkeypatch.setitem(globals(), "LIMIT", [5])
+    compare(X)
+    compare(torch.randn(7, 8))
+    assert counter.frame_count <= 4
+
+
+def test_operators_in_the_graph():
+    backend = EagerAndRecordGraphs()
+    torch.compile(run_while, backend=backend, fullgraph=True)(X)
+    (call,) = [node for node in backend.graphs[0].graph.nodes if node.target is torch.ops.higher_order.while_loop]
+    condition, body, carried, lifted = call.args
+    assert (condition.target, body.target, len(carried), len(lifted)) == ("cond_fn_0", "body_fn_0", 2, 1)
