@@ -150,6 +150,7 @@ class Tracer:
         self.first_draw = count_draws()
         self.last_draw = None  # the random generator is set behind the graph, which must draw nothing more
         self.sets_generator = False
+        self.relies_on_offsets = False  # where an input begins in its storage
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         Compiling.begin()
 
@@ -597,6 +598,7 @@ class Tracer:
         if self.shapes is not None:
             self.shapes.lay_out(self.inputs)
         self.writer.find_origins()
+        self.relies_on_offsets = any(map(_capture.relies_on_offset, self.inputs))
         changed = [fake for fake, version in self.versions if version is None or fake._version != version]
         if changed and self.shapes is not None:
             self.shapes.refuse_shared_memory(self.inputs)
@@ -626,7 +628,9 @@ class Tracer:
         if not self.writer.calls and not (self.shapes is not None and self.shapes.outputs):
             return None, self.inputs, around
         around.dtype = self.dtype
-        return self.writer.finish(outputs), self.inputs, around
+        module = self.writer.finish(outputs)
+        module.meta["relies_on_offsets"] = self.relies_on_offsets
+        return module, self.inputs, around
 
     def number_of(self, known):
         """Tell which input of the graph a tensor is."""

@@ -161,7 +161,9 @@ class Shapes:
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
+        self.offsets = set()  # nodes of tensors whose offsets into their storages are free: nobody asked
         self.contexts = []  # (fake with symbols, node of its tensor, context) of tensors from outside
+        self.outside = []  # (tensor, its node), while the trace lasts
         self.forms = []  # (fake of an input, what its sizes and strides were when it came in)
         self.sources = {}  # symbol -> (node, extent, dimension)
         self.names = {}  # node -> the name of its source
@@ -196,6 +198,7 @@ class Shapes:
             if isinstance(size := made.size(dimension), torch.SymInt):
                 self.env.var_to_hint_override[size.node.expr] = hint
         self.contexts.append((made, node, context))
+        self.outside.append((tensor, node))
         self.forms.append((made, describe_form(made)))
         self.fakes[id(fake)] = fake, made
         for extent, values in (("size", made.size()), ("stride", made.stride()), ("offset", [made.storage_offset()])):
@@ -508,10 +511,20 @@ class Shapes:
     def lay_out(self, inputs):
         try:
             self.list_arguments(inputs)
+            self.settle_offsets()
             if any(describe_form(made) != form for made, form in self.forms):
                 raise GivenUp("an input that gets other sizes or strides in place")
         except GivenUp as error:
             self.failure = error
+
+    def settle_offsets(self):
+        """Rely on where tensors begin in their storages, if anything did; backends do not follow symbols for that."""
+        for (tensor, node), (made, _, _) in zip(self.outside, self.contexts, strict=True):
+            if _capture.relies_on_offset(tensor):
+                self.settle_all(made.storage_offset())
+            else:
+                self.offsets.add(node)
+        self.outside.clear()
 
     def refuse_shared_memory(self, inputs):
         """A graph that writes to its inputs is compiled for the way in which they overlap, which other sizes change."""
@@ -597,7 +610,7 @@ class Shapes:
                 fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
             )
             self.env.freeze()  # what a backend finds out later, in the backward pass, cannot be checked
-            return make_conditions(guards[0].exprs, names), self.arguments
+            return make_conditions(guards[0].exprs, names, self.offsets), self.arguments
         except ConstraintViolationError:
             raise  # a size that the user promised to be dynamic is not
         except Exception as error:  # a backend has made symbols that are nobody's; what is no condition

@@ -68,6 +68,10 @@ class Session {
   // For the tracer: watches the metadata of a tensor from outside, but for the sizes of the dimensions that are `free`. Its
   // name; null if it has no source.
   const std::string* watch(PyObject* tensor, const std::vector<int>& free);
+  // For the tracer: where a fake begins in its storage is relied on, and so is where the tensors from outside begin that share
+  // its memory.
+  void rely_on_offset(PyObject* fake) { writes_.rely_on_offset(fake); }
+  bool relies_on_offset(PyObject* tensor) const { return writes_.relies_on_offset(tensor); }
   // A watched tensor becomes an input of the graph, behind those that are inputs already.
   bool add_input(PyObject* tensor);
   Recorder& recorder() { return recorder_; }
@@ -84,6 +88,7 @@ class Session {
 
   std::optional<exits::ExitProgram> write_exit();
   bool end_tracer(bool finished);
+  void rely_on_offsets();
   void keep_tensors_apart(bool may_write_to_all);
   void plan_undoing(bool is_told);
   bool holds_texts() const;
@@ -98,6 +103,7 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  std::vector<std::pair<PyObject*, tensor::Facts*>> watched_;  // both kept by the read graph
   const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
   bool is_static_ = false;
   std::vector<int> written_;  // numbers of inputs
