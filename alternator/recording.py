@@ -345,7 +345,7 @@ class Tracer:
 
     def name_number(self, name, node, value):
         """Find the symbol of a number that is another one at each call; None if it is to be a constant."""
-        if not self.dynamic.numbers or _capture.is_static():
+        if not self.dynamic.numbers or (_capture.has_fixed_floats() if type(value) is float else _capture.is_static()):
             return None
         return self.use_symbols().name_number(name, node, value)
 
@@ -357,6 +357,12 @@ class Tracer:
 
     def decide(self, comparison, a, b, left, right):
         return self.shapes.decide(comparison, a, b, left, right)
+
+    def has_floats(self):
+        return self.shapes is not None and bool(self.shapes.floats.known)
+
+    def has_value(self, symbol):
+        return self.shapes.has_value(symbol)
 
     def settle(self, symbol):
         return self.shapes.settle(symbol)

@@ -308,6 +308,12 @@ PyObject* is_static(PyObject*, PyObject*) {
   return session ? PyBool_FromLong(session->is_static()) : nullptr;
 }
 
+// has_fixed_floats() -> whether the trace is to have no symbols for floats
+PyObject* has_fixed_floats(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? PyBool_FromLong(session->has_fixed_floats()) : nullptr;
+}
+
 // node_of(object) -> its number; -1 for one that the trace did not get from outside
 PyObject* node_of(PyObject*, PyObject* object) {
   record::Session* session = session_or_error();
@@ -640,6 +646,7 @@ PyMethodDef methods[] = {
     {"relies_on_offset", as_method<relies_on_offset>(), METH_O, nullptr},
     {"moving_sizes", as_method<moving_sizes>(), METH_O, nullptr},
     {"is_static", as_method<is_static>(), METH_NOARGS, nullptr},
+    {"has_fixed_floats", as_method<has_fixed_floats>(), METH_NOARGS, nullptr},
     {"node_of", as_method<node_of>(), METH_O, nullptr},
     {"follow", as_method<follow>(), METH_VARARGS, nullptr},
     {"symbol_of", as_method<symbol_of>(), METH_O, nullptr},

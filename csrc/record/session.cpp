@@ -278,6 +278,12 @@ bool Session::keeps_order() const {
   return answer.get() == Py_True;
 }
 
+bool Session::has_floats() const {
+  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "has_floats", nullptr));
+  PyErr_Clear();
+  return answer.get() == Py_True;
+}
+
 void Session::end_by_exception() {
   recorder_.on_exception(recorder_.position());
   PyObject *type, *value, *traceback;

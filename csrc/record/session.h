@@ -40,8 +40,15 @@ class Session {
     return found != moving_sizes_->end() ? &found->second : nullptr;
   }
   // There are to be no symbols.
-  void set_static(bool is_static) { is_static_ = is_static; }
+  void set_static(bool is_static, bool has_fixed_floats) {
+    is_static_ = is_static;
+    has_fixed_floats_ = is_static || has_fixed_floats;
+  }
   bool is_static() const { return is_static_; }
+  // .. or at least none for floats.
+  bool has_fixed_floats() const { return has_fixed_floats_; }
+  // The trace had some.
+  bool has_floats() const;
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
   // Where there is no graph: False if the trace has to be made again without symbols. Null with an exception set.
@@ -106,6 +113,7 @@ class Session {
   std::vector<std::pair<PyObject*, tensor::Facts*>> watched_;  // both kept by the read graph
   const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
   bool is_static_ = false;
+  bool has_fixed_floats_ = false;
   std::vector<int> written_;  // numbers of inputs
   bool has_operations_ = false;
   bool unwritable_ = false;

@@ -8,6 +8,7 @@
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/DimVector.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -245,6 +246,12 @@ int64_t extent_of(PyObject* tensor, Extent extent, int dimension) {
     case Extent::Offset: return value.storage_offset();
   }
   return 0;
+}
+
+Ref<> make_scalar(double value) {
+  at::Tensor scalar = at::detail::empty_cpu({}, at::kDouble);
+  *scalar.mutable_data_ptr<double>() = value;
+  return steal(THPVariable_Wrap(scalar));
 }
 
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors) {

@@ -34,6 +34,9 @@ std::unique_ptr<Facts> facts_of(PyObject* tensor, const std::vector<int>& free =
 enum class Extent : uint8_t { Size, Stride, Offset };
 int64_t extent_of(PyObject* tensor, Extent extent, int dimension);
 
+// A tensor without dimensions, of type float64.
+Ref<> make_scalar(double value);
+
 // For each tensor the number of the first one that it shares memory with, its own if there is none.
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);
 

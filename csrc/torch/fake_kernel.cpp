@@ -220,7 +220,8 @@ void refuse_half_of_statistics(const OperatorInfo& info, std::span<const c10::IV
   if (!info.hides_writes) return;
   auto given = [&](int i) { return values[i].isTensor() && values[i].toTensor().defined(); };
   for (int i : info.silent_writes) {
-    TORCH_CHECK_VALUE(given(i) == given(info.silent_writes.front()), info.name, ": one of the running statistics is missing");
+    TORCH_CHECK_VALUE(given(i) == given(info.silent_writes.front()), info.name,
+                      ": one of the running statistics is missing");
   }
 }
 
