@@ -65,13 +65,20 @@ class BackendFailure(Exception):
 
 def run_backend(backend, module, examples):
     """Have a backend compile a graph; what it raises is in a BackendFailure."""
-    with unseen(examples):
+    with unseen(examples), uncached(module):
         try:
             return _capture.run_backend(backend, module, examples)
         except Exception as error:
             if type(error) is MemoryError and error.__traceback__.tb_next is None:
                 raise  # there was none for the call itself
             raise BackendFailure(error) from None
+
+
+def uncached(module):
+    """Keep a graph out of Inductor's caches that is right for one offset of an input: their keys leave offsets out."""
+    if not module.meta.get("relies_on_offsets"):
+        return contextlib.nullcontext()
+    return torch.compiler.config.patch(force_disable_caches=True)
 
 
 class StaticContext(TracingContext):

@@ -150,6 +150,7 @@ class Tracer:
         self.first_draw = count_draws()
         self.last_draw = None  # the random generator is set behind the graph, which must draw nothing more
         self.sets_generator = False
+        self.relies_on_offsets = False  # where an input begins in its storage
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
         Compiling.begin()
 
@@ -344,7 +345,7 @@ class Tracer:
 
     def name_number(self, name, node, value):
         """Find the symbol of a number that is another one at each call; None if it is to be a constant."""
-        if not self.dynamic.numbers or _capture.is_static():
+        if not self.dynamic.numbers or (_capture.has_fixed_floats() if type(value) is float else _capture.is_static()):
             return None
         return self.use_symbols().name_number(name, node, value)
 
@@ -356,6 +357,12 @@ class Tracer:
 
     def decide(self, comparison, a, b, left, right):
         return self.shapes.decide(comparison, a, b, left, right)
+
+    def has_floats(self):
+        return self.shapes is not None and bool(self.shapes.floats.known)
+
+    def has_value(self, symbol):
+        return self.shapes.has_value(symbol)
 
     def settle(self, symbol):
         return self.shapes.settle(symbol)
@@ -597,6 +604,7 @@ class Tracer:
         if self.shapes is not None:
             self.shapes.lay_out(self.inputs)
         self.writer.find_origins()
+        self.relies_on_offsets = any(map(_capture.relies_on_offset, self.inputs))
         changed = [fake for fake, version in self.versions if version is None or fake._version != version]
         if changed and self.shapes is not None:
             self.shapes.refuse_shared_memory(self.inputs)
@@ -626,7 +634,9 @@ class Tracer:
         if not self.writer.calls and not (self.shapes is not None and self.shapes.outputs):
             return None, self.inputs, around
         around.dtype = self.dtype
-        return self.writer.finish(outputs), self.inputs, around
+        module = self.writer.finish(outputs)
+        module.meta["relies_on_offsets"] = self.relies_on_offsets
+        return module, self.inputs, around
 
     def number_of(self, known):
         """Tell which input of the graph a tensor is."""

@@ -114,9 +114,19 @@ class Compiler:
             raise NoCondition(name)
         return self.sources[name]
 
+    def is_about_offset(self, program, nodes):
+        """Tell whether a condition is about where one of some tensors begins in its storage, and nothing else."""
+        loaded = {self.quantities[index] for name, index in program if name == "load"}
+        return bool(loaded) and all(extent == "offset" and node in nodes for node, extent, _ in loaded)
 
-def make_conditions(expressions, sources):
-    """Make what the core checks of ShapeEnv's expressions. `sources`: their names and nodes."""
+
+def make_conditions(expressions, sources, free_offsets=frozenset()):
+    """Make what the core checks of ShapeEnv's expressions. `sources`: their names and nodes.
+
+    ShapeEnv has a value or a range for the offset of each tensor; where nothing relied on it (`free_offsets`) it is
+    no condition.
+    """
     compiler = Compiler(sources)
     conditions = [(expression, compiler.compile(expression)) for expression in expressions]
+    conditions = [row for row in conditions if not compiler.is_about_offset(row[1], free_offsets)]
     return compiler.quantities, conditions

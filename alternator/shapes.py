@@ -36,6 +36,7 @@ from torch.utils._sympy import functions as torch_sympy
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from alternator import _capture
+from alternator.floats import SYMBOLS, Floats, hint_of, is_constant
 from alternator.graphs import InputSource
 from alternator.options import say_once
 from alternator.shape_conditions import make_conditions, normalize
@@ -53,7 +54,6 @@ ARITHMETIC = {
     11: operator.truediv,
 }
 OPERATIONS = 13
-SYMBOLS = (torch.SymInt, torch.SymFloat)
 NUMBERS = (int, float)
 # What stands for a number that the graph computes from data, while tracing.
 UNKNOWN = {torch.SymInt: 7, torch.SymFloat: 7.5}
@@ -161,7 +161,9 @@ class Shapes:
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
+        self.offsets = set()  # nodes of tensors whose offsets into their storages are free: nobody asked
         self.contexts = []  # (fake with symbols, node of its tensor, context) of tensors from outside
+        self.outside = []  # (tensor, its node), while the trace lasts
         self.forms = []  # (fake of an input, what its sizes and strides were when it came in)
         self.sources = {}  # symbol -> (node, extent, dimension)
         self.names = {}  # node -> the name of its source
@@ -176,6 +178,7 @@ class Shapes:
         self.measures = False  # the program has called len(), and its result has a symbol
         self.calls = 0  # nodes that compute numbers
         self.tensors = []  # (tensor from outside, its fake with symbols), of the graph's inputs
+        self.floats = Floats(self)
 
     # ---- Tensors ---------------------------------------------------------------------------------------------------
 
@@ -196,6 +199,7 @@ class Shapes:
             if isinstance(size := made.size(dimension), torch.SymInt):
                 self.env.var_to_hint_override[size.node.expr] = hint
         self.contexts.append((made, node, context))
+        self.outside.append((tensor, node))
         self.forms.append((made, describe_form(made)))
         self.fakes[id(fake)] = fake, made
         for extent, values in (("size", made.size()), ("stride", made.stride()), ("offset", [made.storage_offset()])):
@@ -235,7 +239,8 @@ class Shapes:
             return any(self.touches(each, fake_of) for each in value.values())
         if isinstance(value, slice):
             return self.touches((value.start, value.stop, value.step), fake_of)
-        return type(value) in NUMBERS and _capture.symbol_of(value) is not None
+        symbol = _capture.symbol_of(value) if type(value) in NUMBERS else None
+        return symbol is not None and not self.floats.is_fixed(symbol)
 
     def replace(self, value, tensor, number):
         """Replace tensors, and numbers with symbols, in what a call is given."""
@@ -243,7 +248,7 @@ class Shapes:
             return tensor(value)
         if type(value) in NUMBERS:
             symbol = _capture.symbol_of(value)
-            return value if symbol is None else number(symbol)
+            return value if symbol is None or self.floats.is_fixed(symbol) else number(symbol)
         if isinstance(value, (tuple, list)):
             items = [self.replace(each, tensor, number) for each in value]
             return items if isinstance(value, list) else tuple(items)
@@ -380,6 +385,8 @@ class Shapes:
             symbol = function(*operands)
         if type(symbol) not in SYMBOLS:
             return symbol
+        if any(map(self.floats.find_leaves, operands)) and (is_constant(symbol) or type(symbol) is torch.SymInt):
+            return None  # what sympy says of real numbers need not be so of floats; sizes do not depend on them
         if is_constant(symbol):
             return hint_of(symbol)
         self.recipes[id(symbol)] = symbol, function, operands
@@ -388,6 +395,9 @@ class Shapes:
     def decide(self, comparison, a, b, left, right):
         """Rely on how two numbers compare."""
         function = COMPARISONS[comparison]
+        if self.floats.find_leaves(a) or self.floats.find_leaves(b):
+            self.floats.compare(function, a, b, function(left, right))
+            return
         with torch._C.DisableTorchFunction():
             decided = bool(function(a, b))
         if decided != function(left, right):
@@ -400,11 +410,17 @@ class Shapes:
 
     def settle(self, symbol):
         """Rely on the value of a number."""
+        if self.floats.find_leaves(symbol):
+            self.floats.settle(symbol)
+            return
         with torch._C.DisableTorchFunction():
             if type(symbol) is torch.SymFloat:
                 symbol.node.guard_float("", 0)
             else:
                 symbol.node.guard_int("", 0)
+
+    def has_value(self, symbol):
+        return hint_of(symbol) is not None
 
     def settle_numbers(self, value):
         """Rely on all numbers in what a call is given."""
@@ -424,6 +440,8 @@ class Shapes:
 
     def name_number(self, name, node, value):
         """Make the symbol of a number that is another one at each call."""
+        if type(value) is float:
+            return self.floats.add(name, node, value)
         if value in (0, 1) or abs(value) >= 2**62:
             return None
         source = self.add_source(node, name)
@@ -452,7 +470,8 @@ class Shapes:
         if is_constant(symbol):
             return hint_of(symbol)
         recipe = self.recipes.get(id(symbol))
-        if recipe is None or isinstance(symbol.node.expr, sympy.Symbol):
+        simple = isinstance(symbol.node.expr, sympy.Symbol) and not self.floats.find_leaves(symbol)
+        if recipe is None or simple:
             return self.node_of_expression(symbol.node.expr, symbol)
         if id(symbol) not in self.nodes:
             _, function, operands = recipe
@@ -461,6 +480,8 @@ class Shapes:
         return self.nodes[id(symbol)]
 
     def node_of_expression(self, expression, symbol=None):
+        if expression in self.floats.known and expression not in self.nodes:
+            self.nodes[expression] = self.floats.write(expression)
         if isinstance(expression, sympy.Symbol) and expression not in self.nodes:
             return self.node_of_input(expression)
         if expression.is_Integer:
@@ -505,13 +526,30 @@ class Shapes:
         self.calls += 1
         return node
 
+    def write_item(self, placeholder, symbol):
+        site = _capture.describe_call(None)[1] if self.site is None else self.site
+        node = self.writer.add_call("call_method", "item", (placeholder,), {}, site)
+        node.meta["example_value"] = symbol
+        self.calls += 1
+        return node
+
     def lay_out(self, inputs):
         try:
             self.list_arguments(inputs)
+            self.settle_offsets()
             if any(describe_form(made) != form for made, form in self.forms):
                 raise GivenUp("an input that gets other sizes or strides in place")
         except GivenUp as error:
             self.failure = error
+
+    def settle_offsets(self):
+        """Rely on where tensors begin in their storages, if anything did; backends do not follow symbols for that."""
+        for (tensor, node), (made, _, _) in zip(self.outside, self.contexts, strict=True):
+            if _capture.relies_on_offset(tensor):
+                self.settle_all(made.storage_offset())
+            else:
+                self.offsets.add(node)
+        self.outside.clear()
 
     def refuse_shared_memory(self, inputs):
         """A graph that writes to its inputs is compiled for the way in which they overlap, which other sizes change."""
@@ -530,6 +568,11 @@ class Shapes:
         numbers = {node: symbol for symbol, node in self.inputs.items()}
         tensors = iter(inputs)
         for node in self.writer.placeholders:
+            if node in self.floats.placeholders:
+                known = self.floats.placeholders[node]
+                add(node, (known.node, "scalar", 0), known.tensor)
+                self.tensors.append((known.tensor, known.fake))
+                continue
             if node in numbers:
                 symbol = numbers[node]
                 add(node, self.sources[symbol], node.meta["example_value"])
@@ -593,11 +636,13 @@ class Shapes:
                 contexts.append(None)
         names = {name: node for node, name in self.names.items()}
         try:
+            self.floats.take_guards()
             guards = self.env.produce_guards_verbose(
                 fakes, sources, input_contexts=contexts, ignore_static=False, langs=("python",)
             )
             self.env.freeze()  # what a backend finds out later, in the backward pass, cannot be checked
-            return make_conditions(guards[0].exprs, names), self.arguments
+            quantities, conditions = make_conditions(guards[0].exprs, names, self.offsets)
+            return (quantities, conditions + self.floats.list_conditions(quantities)), self.arguments
         except ConstraintViolationError:
             raise  # a size that the user promised to be dynamic is not
         except Exception as error:  # a backend has made symbols that are nobody's; what is no condition
@@ -641,11 +686,3 @@ def list_symbols(example):
         for value in (*example.size(), *example.stride())
         if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol)
     ]
-
-
-def hint_of(value):
-    return value.node.hint if type(value) in SYMBOLS else value
-
-
-def is_constant(symbol):
-    return symbol.node.is_constant() or symbol.node.expr.is_number

@@ -58,7 +58,6 @@ METADATA_FUNCTIONS = [
     "nelement",
     "ndimension",
     "element_size",
-    "storage_offset",
     "is_contiguous",
     "is_floating_point",
     "is_complex",
@@ -154,6 +153,12 @@ def tell_metadata(tracer, func, args, kwargs):
     return result if tracer.shapes is None else tracer.shapes.tell(func, args, kwargs, result, tracer.fake_of)
 
 
+def tell_offset(tracer, func, args, kwargs):
+    """Tell where a tensor begins in its storage, which nothing but this and a few operators relies on."""
+    _capture.rely_on_offset(tracer.fake_of(args[0]))
+    return tell_metadata(tracer, func, args, kwargs)
+
+
 PYTHON_TYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
 
 
@@ -243,7 +248,7 @@ def holds_tensor(value):
 
 # Those that do the right thing with symbols (shapes.py).
 SYMBOLIC_RULES = {
-    *(record_call, record_undifferentiated, tell_metadata, record_view, read_grad),
+    *(record_call, record_undifferentiated, tell_metadata, tell_offset, record_view, read_grad),
     *(set_grad_mode, make_tensor, read_item),
 }
 
@@ -297,6 +302,7 @@ def make_table():
     """Make the table of the functions with a rule of their own; find_rule() says what holds for the others."""
     return {
         torch.tensor: make_tensor,
+        torch.Tensor.storage_offset: tell_offset,
         **dict.fromkeys((torch.Tensor.item, torch.Tensor.__int__, torch.Tensor.__float__), read_item),
         torch.Tensor.new_tensor: make_like,
         torch.Tensor.random_: record_range,

@@ -14,6 +14,7 @@ import functools
 
 import torch
 
+from alternator import _capture
 from alternator.around import Leaf, make_subclass, set_data, set_flag, set_grad
 from alternator.graphs import make_example
 from alternator.torch_errors import Unsupported
@@ -162,6 +163,7 @@ def make_leaf(tracer, known, cls, data):
         if outside.fake.dtype != fake.dtype or tracer.has_changed(fake):
             raise Unsupported("a leaf of autograd with memory from outside, in another form")
         tracer.node_of(outside.real)
+        _capture.rely_on_offset(fake)
         leaf = Leaf(cls, fake, tracer.number_of(outside))
         tracer.unchanging.append(fake)
         tracer.unusual.append("memory is watched")

@@ -269,6 +269,22 @@ PyObject* watch(PyObject*, PyObject* args) {
   return PyErr_Occurred() ? nullptr : name ? PyUnicode_FromString(name->c_str()) : Py_NewRef(Py_None);
 }
 
+// rely_on_offset(fake): where it begins in its storage is relied on.
+PyObject* rely_on_offset(PyObject*, PyObject* fake) {
+  record::Session* session = session_or_error();
+  if (session == nullptr) {
+    return nullptr;
+  }
+  session->rely_on_offset(fake);
+  return Py_NewRef(Py_None);
+}
+
+// relies_on_offset(tensor) -> whether the trace relied on where a tensor from outside begins in its storage
+PyObject* relies_on_offset(PyObject*, PyObject* tensor) {
+  record::Session* session = session_or_error();
+  return session ? PyBool_FromLong(session->relies_on_offset(tensor)) : nullptr;
+}
+
 // moving_sizes(name) -> the dimensions of that tensor which had other sizes in earlier calls
 PyObject* moving_sizes(PyObject*, PyObject* name) {
   record::Session* session = session_or_error();
@@ -290,6 +306,12 @@ PyObject* moving_sizes(PyObject*, PyObject* name) {
 PyObject* is_static(PyObject*, PyObject*) {
   record::Session* session = session_or_error();
   return session ? PyBool_FromLong(session->is_static()) : nullptr;
+}
+
+// has_fixed_floats() -> whether the trace is to have no symbols for floats
+PyObject* has_fixed_floats(PyObject*, PyObject*) {
+  record::Session* session = session_or_error();
+  return session ? PyBool_FromLong(session->has_fixed_floats()) : nullptr;
 }
 
 // node_of(object) -> its number; -1 for one that the trace did not get from outside
@@ -620,8 +642,11 @@ PyMethodDef methods[] = {
     {"keep_cached", as_method<keep_cached>(), METH_FASTCALL, nullptr},
     {"cached_result", as_method<cached_result>(), METH_O, nullptr},
     {"watch", as_method<watch>(), METH_VARARGS, nullptr},
+    {"rely_on_offset", as_method<rely_on_offset>(), METH_O, nullptr},
+    {"relies_on_offset", as_method<relies_on_offset>(), METH_O, nullptr},
     {"moving_sizes", as_method<moving_sizes>(), METH_O, nullptr},
     {"is_static", as_method<is_static>(), METH_NOARGS, nullptr},
+    {"has_fixed_floats", as_method<has_fixed_floats>(), METH_NOARGS, nullptr},
     {"node_of", as_method<node_of>(), METH_O, nullptr},
     {"follow", as_method<follow>(), METH_VARARGS, nullptr},
     {"symbol_of", as_method<symbol_of>(), METH_O, nullptr},

@@ -1,6 +1,7 @@
 #include "guard/conditions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace alternator::guard {
@@ -33,20 +34,28 @@ bool raise_power(int64_t base, int64_t exponent, int64_t* result) {
 
 }  // namespace
 
-bool Quantity::read(const std::vector<PyObject*>& slots, int64_t* value) const {
+bool Quantity::read(const std::vector<PyObject*>& slots, Number* value) const {
   PyObject* object = slots[node];
   if (!is_object) {
-    *value = tensor::extent_of(object, extent, dimension);
+    *value = Number::of(tensor::extent_of(object, extent, dimension));
+    return true;
+  }
+  if (PyFloat_CheckExact(object)) {
+    *value = Number::of(PyFloat_AS_DOUBLE(object));
     return true;
   }
   int overflow = 0;
-  *value = PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
+  *value =
+      Number::of(static_cast<int64_t>(PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0));
   return PyLong_CheckExact(object) && overflow == 0;
 }
 
 Ref<> Quantity::object(const std::vector<PyObject*>& slots) const {
-  int64_t value = 0;
-  return is_object ? share(slots[node]) : read(slots, &value) ? steal(PyLong_FromLongLong(value)) : nullptr;
+  if (is_scalar) {
+    return PyFloat_CheckExact(slots[node]) ? tensor::make_scalar(PyFloat_AS_DOUBLE(slots[node])) : nullptr;
+  }
+  Number value;
+  return is_object ? share(slots[node]) : read(slots, &value) ? steal(PyLong_FromLongLong(value.whole)) : nullptr;
 }
 
 bool parse_quantity(PyObject* row, Quantity* quantity) {
@@ -54,7 +63,8 @@ bool parse_quantity(PyObject* row, Quantity* quantity) {
   if (!PyArg_ParseTuple(row, "isi", &quantity->node, &extent, &quantity->dimension)) {
     return false;
   }
-  quantity->is_object = std::strcmp(extent, "object") == 0;
+  quantity->is_scalar = std::strcmp(extent, "scalar") == 0;
+  quantity->is_object = quantity->is_scalar || std::strcmp(extent, "object") == 0;
   quantity->extent = std::strcmp(extent, "stride") == 0   ? tensor::Extent::Stride
                      : std::strcmp(extent, "offset") == 0 ? tensor::Extent::Offset
                                                           : tensor::Extent::Size;
@@ -118,7 +128,7 @@ std::vector<int> Conditions::nodes() const {
 }
 
 int Conditions::find_failed(const std::vector<PyObject*>& slots) const {
-  std::vector<int64_t> values(quantities_.size());
+  std::vector<Number> values(quantities_.size());
   for (size_t i = 0; i < quantities_.size(); ++i) {
     if (!quantities_[i].read(slots, &values[i])) {
       return 0;
@@ -132,26 +142,58 @@ int Conditions::find_failed(const std::vector<PyObject*>& slots) const {
   return -1;
 }
 
-bool Conditions::run(const Program& program, const std::vector<int64_t>& values) {
-  int64_t stack[kDeepest + 1];
-  int64_t* top = stack;
+bool Conditions::run(const Program& program, const std::vector<Number>& values) {
+  Number stack[kDeepest + 1];
+  Number* top = stack;
   for (const auto& [operation, operand] : program.instructions) {
     int operands = kOperands[static_cast<size_t>(operation)];
     if (operands == 0) {
-      *top++ = operation == Operation::load ? values[operand] : operand;
+      *top++ = operation == Operation::load   ? values[operand]
+               : operation == Operation::real ? Number::of(std::bit_cast<double>(operand))
+                                              : Number::of(operand);
       continue;
     }
     top -= operands;
-    int64_t result = 0;
-    if (!apply(operation, top[0], operands == 2 ? top[1] : 0, &result)) {
+    Number result;
+    if (!apply(operation, top[0], operands == 2 ? top[1] : Number(), &result)) {
       return false;
     }
     *top++ = result;
   }
-  return stack[0] != 0;
+  return !stack[0].is_real && stack[0].whole != 0;
 }
 
-bool Conditions::apply(Operation operation, int64_t a, int64_t b, int64_t* result) {
+bool Conditions::apply(Operation operation, const Number& a, const Number& b, Number* result) {
+  if (!a.is_real && !b.is_real) {
+    return apply_to_integers(operation, a.whole, b.whole, &result->whole);
+  }
+  constexpr int64_t kExact = int64_t{1} << 53;  // integers up to there are floats
+  auto is_exact = [](const Number& number) {
+    return number.is_real || (number.whole >= -kExact && number.whole <= kExact);
+  };
+  auto value = [](const Number& number) { return number.is_real ? number.real : static_cast<double>(number.whole); };
+  return is_exact(a) && is_exact(b) && apply_to_reals(operation, value(a), value(b), result);
+}
+
+bool Conditions::apply_to_reals(Operation operation, double a, double b, Number* result) {
+  switch (operation) {
+    case Operation::add: *result = Number::of(a + b); break;
+    case Operation::sub: *result = Number::of(a - b); break;
+    case Operation::mul: *result = Number::of(a * b); break;
+    case Operation::truediv: *result = Number::of(a / b); return b != 0;
+    case Operation::neg: *result = Number::of(-a); break;
+    case Operation::eq: *result = Number::of(int64_t{a == b}); break;
+    case Operation::ne: *result = Number::of(int64_t{a != b}); break;
+    case Operation::lt: *result = Number::of(int64_t{a < b}); break;
+    case Operation::le: *result = Number::of(int64_t{a <= b}); break;
+    case Operation::gt: *result = Number::of(int64_t{a > b}); break;
+    case Operation::ge: *result = Number::of(int64_t{a >= b}); break;
+    default: return false;
+  }
+  return true;
+}
+
+bool Conditions::apply_to_integers(Operation operation, int64_t a, int64_t b, int64_t* result) {
   bool divides = operation == Operation::floordiv || operation == Operation::mod;
   if (divides && (b == 0 || (b == -1 && a == INT64_MIN))) {
     return false;
@@ -178,6 +220,8 @@ bool Conditions::apply(Operation operation, int64_t a, int64_t b, int64_t* resul
     case Operation::both: *result = a != 0 && b != 0; break;
     case Operation::either: *result = a != 0 || b != 0; break;
     case Operation::invert: *result = a == 0; break;
+    case Operation::truediv:
+    case Operation::real:
     case Operation::load:
     case Operation::constant: return false;
   }

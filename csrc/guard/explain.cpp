@@ -8,12 +8,27 @@
 
 namespace alternator::guard {
 
-// L['x'].y is x.y to the user, and so is G['x'].y; inside of other names too: len(L['x']).
+// L['x'].y is x.y to the user, and so is G['x'].y; inside of other names too: len(L['x']), d[L['x']]. What has no name is
+// said in words.
 std::string spoken(std::string text) {
+  struct Unnamed {
+    const char* name;
+    const char* words;
+  };
+  for (const Unnamed& unnamed : {Unnamed{"L['___stack", "<a value in the middle of an expression>"},
+                                 Unnamed{"L['___frame", "<the function that runs>"}}) {
+    for (size_t at = text.find(unnamed.name); at != std::string::npos; at = text.find(unnamed.name, at)) {
+      size_t end = text.find("']", at);
+      if (end == std::string::npos) {
+        break;
+      }
+      text.replace(at, end + 2 - at, unnamed.words);
+    }
+  }
   for (const char* scope : {"L['", "G['"}) {
     for (size_t at = text.find(scope); at != std::string::npos; at = text.find(scope, at)) {
       size_t end = text.find("']", at);
-      bool begins = at == 0 || text[at - 1] == '(' || text[at - 1] == ' ' || text[at - 1] == '`';
+      bool begins = at == 0 || text[at - 1] == '(' || text[at - 1] == '[' || text[at - 1] == ' ' || text[at - 1] == '`';
       if (!begins || end == std::string::npos) {
         at += 3;
         continue;

@@ -428,14 +428,16 @@ void ReadGraph::read_setting(PyObject* getter, PyObject* value) {
   }
 }
 
-void ReadGraph::read_tensor(int node, std::unique_ptr<tensor::Facts> facts) {
-  if (is_new(node, Kind::TensorFacts, nullptr, 0)) {
-    Guard guard{Kind::TensorFacts};
-    guard.parent = node;
-    guard.facts = facts.get();
-    list_.facts.push_back(std::move(facts));
-    list_.guards.push_back(std::move(guard));
+tensor::Facts* ReadGraph::read_tensor(int node, std::unique_ptr<tensor::Facts> facts) {
+  if (!is_new(node, Kind::TensorFacts, nullptr, 0)) {
+    return nullptr;
   }
+  Guard guard{Kind::TensorFacts};
+  guard.parent = node;
+  guard.facts = facts.get();
+  list_.facts.push_back(std::move(facts));
+  list_.guards.push_back(std::move(guard));
+  return list_.facts.back().get();
 }
 
 void ReadGraph::read_distinct_from_all(PyObject* object) {

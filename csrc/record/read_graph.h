@@ -80,7 +80,8 @@ class ReadGraph {
   // A functools.lru_cache does not have a key, or has `value` for it unless that is null. There are less than `room`
   // others; -1: the cache has no limit.
   void read_cache_entry(int results, PyObject* key, Py_ssize_t room, PyObject* value);
-  void read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
+  // The facts, which the list keeps; null if it has some of that tensor.
+  tensor::Facts* read_tensor(int node, std::unique_ptr<tensor::Facts> facts);
   void read_distinct(int a, int b);
   void read_all_distinct(std::vector<int> nodes);
   // Tensors that the region changes, by their nodes, stay others than all other tensors that it looks at, but for those at

@@ -591,7 +591,8 @@ void Recorder::read_cell(int index) {
 void Recorder::record(Op op, int oparg) {
   const py::OpRow& row = py::op_row(op);
   opaque_ = is_tensor_operation(position_.stack_top - row.torch_operands, row.torch_operands);
-  leaves_what_it_reads_ = op == Op::kLOAD_ATTR || op == Op::kLOAD_GLOBAL || op == Op::kLOAD_DEREF;
+  leaves_what_it_reads_ = op == Op::kLOAD_ATTR || op == Op::kLOAD_GLOBAL || op == Op::kLOAD_DEREF ||
+                          (op == Op::kBINARY_SUBSCR && PyDict_CheckExact(peek(2)) && PyUnicode_CheckExact(peek(1)));
   switch (row.recording) {
     case py::Recording::Harmless: return;
     case py::Recording::Rule: return record_by_rule(op, oparg);

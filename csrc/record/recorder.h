@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -210,7 +211,9 @@ class Recorder : public interp::Observer {
     int operation = -1;
     Ref<> left, right;
     Ref<> symbol;
-    bool is_address = false;  // rules_addresses.cpp
+    bool is_address = false;   // rules_addresses.cpp
+    std::vector<Ref<>> parts;  // a text, no number: what it was made of (rules_texts.cpp)
+    bool is_text() const { return !parts.empty(); }
     bool is_item() const { return ahead >= 0; }
   };
   // `follows`: the item will be on top of the stack when the next instruction begins.
@@ -241,6 +244,8 @@ class Recorder : public interp::Observer {
   // A number that is followed keeps its class, at least.
   void read_class_of_number(PyObject* number);
   bool follow_arithmetic(int operation);
+  // Operations that cannot raise an exception, whatever the numbers are.
+  static bool is_safe(int operation);
   // Numbers with symbols: record/rules_symbols.cpp.
   bool has_symbol(PyObject* value) const { return symbol_of(value) != nullptr; }
   // Gives a number that moves a symbol, unless it has one; null if it cannot have any. Borrowed.
@@ -313,6 +318,12 @@ class Recorder : public interp::Observer {
   void record_text(PyObject* object, int depth = 0, bool by_base = false);
   // FORMAT_VALUE of a tensor, for a call that is put off: record/rules_texts.cpp. False if it is none.
   bool defer_text(int oparg);
+  // An instruction, or a call, makes a text of values that are followed: so is the text. False if it makes none.
+  bool make_text(py::Op op, int oparg);
+  // A symbol stands for a number that is known while tracing.
+  bool has_value(PyObject* symbol);
+  bool follow_text(std::initializer_list<PyObject*> values);
+  bool is_followed(PyObject* value) const { return followed_.count(value) != 0 || start_->slot_of_copy(value) >= 0; }
   void record_length(PyObject* container, bool by_base = false);
   void record_truth(PyObject* object);
   // `assert` of a tensor: checked by the graph. False if the instruction is none.
@@ -334,6 +345,7 @@ class Recorder : public interp::Observer {
   void record_address_read(PyObject* object);
   std::optional<RecordedBy> recorder_of_caller() const;
   void use_arguments(PyObject* callable, const Contract* contract, PyObject* const* arguments, Py_ssize_t count);
+  static bool finds_by_key(const Contract& contract, PyObject* container);
   bool takes_unseen(PyObject* callable, const Contract& contract, size_t number, PyObject* value) const;
   void record_c_call(PyObject* callable, const Contract& contract, PyObject* const* arguments, Py_ssize_t count);
   void record_access(PyObject* callable, const Contract& contract, bool slot, const std::vector<PyObject*>& values);

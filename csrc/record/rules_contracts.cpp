@@ -124,8 +124,15 @@ void Recorder::use_arguments(PyObject* callable, const Contract* contract, PyObj
       read_class_of_number(arguments[i]);  // int(3) is 3, whatever the number is
     }
   }
-  use_deep(receiver);
+  if (receiver != nullptr && !(contract != nullptr && finds_by_key(*contract, receiver))) {
+    use_deep(receiver);
+  }
   keying_ = false;
+}
+
+// Of a dict, what is found by a key is not looked at, and keys were relied on when they were put there.
+bool Recorder::finds_by_key(const Contract& contract, PyObject* container) {
+  return contract.first == Reads::Key && PyDict_CheckExact(container);
 }
 
 // Whether the callable takes a value without looking at it.
@@ -140,9 +147,13 @@ bool Recorder::takes_unseen(PyObject* callable, const Contract& contract, size_t
   bool names = number == 1 && (contract.first == Reads::Attribute || contract.first == Reads::Key ||
                                contract.writes == Writes::Attribute || contract.writes == Writes::Entry);
   if (reads == Reads::Type) {
-    return followed_.count(value) != 0 && is_moving(value);
+    return source::is_plain_sequence(value) || (followed_.count(value) != 0 && is_moving(value));
   }
-  return !names && (reads == Reads::Nothing || (reads == Reads::Items && source::is_plain_sequence(value)));
+  if (number == 0 && finds_by_key(contract, value)) {
+    return true;
+  }
+  return !names && (reads == Reads::Nothing || (reads == Reads::Length && !is_followed(value)) ||
+                    (reads == Reads::Items && source::is_plain_sequence(value)));
 }
 
 void Recorder::record_c_call(PyObject* callable, const Contract& contract, PyObject* const* arguments,

@@ -43,6 +43,12 @@ void Recorder::rely_on(const Followed& followed, PyObject* value) {
   if (followed.is_address) {
     return keying_ ? void() : abort(AbortReason::UnknownRead, "the address of an object");
   }
+  if (followed.is_text()) {
+    for (const Ref<>& part : followed.parts) {
+      use(part.get());
+    }
+    return;
+  }
   if (followed.symbol) {
     return settle(followed.symbol.get());
   }
@@ -114,7 +120,7 @@ void Recorder::use_operands(Op op, int oparg) {
   }
   int deciding = py::op_row(op).torch_operands;
   bool torch = is_tensor_operation(position_.stack_top - deciding, deciding);
-  if (!torch && compute_symbols(op, oparg)) {
+  if (!torch && (compute_symbols(op, oparg) || make_text(op, oparg))) {
     return;
   }
   if (op == Op::kBINARY_OP && is_concatenation(peek(2), peek(1))) {
@@ -138,7 +144,7 @@ void Recorder::use_operand(Op op, int depth, bool torch) {
       if (torch) {
         return give_to_torch(operand);
       }
-      return stores_unseen(peek(2)) ? void() : use_deep(operand);
+      return op != Op::kSTORE_SUBSCR || stores_unseen(peek(2)) ? void() : use_deep(operand);
     case py::Role::LookedInto: return torch ? give_to_torch(operand) : use_deep(operand);
     case py::Role::Used:
     case py::Role::Truth:

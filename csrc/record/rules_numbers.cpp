@@ -9,18 +9,13 @@ using guard::Kind;
 using py::Op;
 using source::is_number;
 
-namespace {
-
-// Operations that cannot raise an exception, whatever the numbers are.
-bool is_safe(int operation) {
+bool Recorder::is_safe(int operation) {
   int plain = operation >= NB_INPLACE_ADD ? operation - NB_INPLACE_ADD : operation;
   return plain == NB_ADD || plain == NB_SUBTRACT || plain == NB_MULTIPLY;
 }
 
-}  // namespace
-
 bool Recorder::read_moving_number(int node, Kind kind, PyObject* key, PyObject* value) {
-  if (moving_ == nullptr || !leaves_what_it_reads_ || !is_number(value) ||
+  if (moving_ == nullptr || !leaves_what_it_reads_ || !is_number(value) || source::is_nan(value) ||
       moving_->count(graph_.name_of_read(node, kind, key, 0)) == 0) {
     return false;
   }
@@ -56,7 +51,8 @@ void Recorder::meet_awaited(const interp::Position& position) {
     PyObject** top = &position.stack_top[-1];
     if (awaited_) {
       follow_item(top, *awaited_);
-    } else if (is_number(*top) && (awaited_value_ == nullptr || awaited_value_ == *top)) {
+    } else if ((awaited_number_->is_text() ? PyUnicode_CheckExact(*top) : is_number(*top)) &&
+               (awaited_value_ == nullptr || awaited_value_ == *top)) {
       follow(top, std::move(*awaited_number_));
     }
   }
@@ -68,7 +64,7 @@ void Recorder::meet_awaited(const interp::Position& position) {
 bool Recorder::is_moving(PyObject* value) const {
   auto found = followed_.find(value);
   if (found != followed_.end()) {
-    return !found->second.is_item() && !found->second.is_address;
+    return !found->second.is_item() && !found->second.is_address && !found->second.is_text();
   }
   int slot = start_->slot_of_copy(value);
   return slot >= 0 && !read_slots_[slot] &&

@@ -46,7 +46,7 @@ PyObject* Recorder::find_symbol(PyObject* value) {
   if (found != followed_.end() && found->second.symbol) {
     return found->second.symbol.get();
   }
-  if (!is_moving(value) || !PyLong_CheckExact(value)) {
+  if (!is_moving(value) || !(PyLong_CheckExact(value) || PyFloat_CheckExact(value))) {
     return nullptr;
   }
   interp::Unobserved native;
@@ -67,6 +67,7 @@ PyObject* Recorder::find_symbol(PyObject* value) {
     }
     symbol = steal(PyObject_CallMethod(tracer_, "name_number", "siO", graph_.name_of(node).c_str(), node, value));
     followed_[value].node = node;
+    followed_[value].kept = share(value);
   }
   if (!symbol || symbol.get() == Py_None || is_number(symbol.get())) {
     forget_error();
@@ -126,7 +127,8 @@ bool Recorder::compute_symbols(Op op, int oparg) {
     return false;
   }
   if (py::role_of(op, 1) == py::Role::Noneness) {
-    return has_symbol(peek(1));  // a number is something, whatever its value
+    auto found = followed_.find(peek(1));  // a number or text is something, whatever its value
+    return found != followed_.end() && (found->second.symbol || found->second.is_text());
   }
   if (py::role_of(op, 1) != py::Role::Truth || !is_number(peek(1))) {
     return false;
@@ -149,6 +151,12 @@ bool Recorder::combine_symbols(int operation) {
   Ref<> a = symbol_or_value(left), b = symbol_or_value(right);
   interp::Unobserved native;
   follow_combination(steal(PyObject_CallMethod(tracer_, "combine", "iOOOO", operation, a.get(), b.get(), left, right)));
+  if (awaited_number_ && PyFloat_CheckExact(left) && PyFloat_CheckExact(right) && is_safe(operation)) {
+    // What leaves the region is computed by the exit, not by the graph.
+    awaited_number_->operation = operation;
+    awaited_number_->left = share(left);
+    awaited_number_->right = share(right);
+  }
   return true;
 }
 
@@ -173,6 +181,10 @@ bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_s
     interp::Unobserved native;
     follow_combination(steal(PyObject_CallMethod(tracer_, "measure", "O", arguments[0])));
     return true;
+  }
+  static PyObject* const representation = PyDict_GetItemString(PyEval_GetBuiltins(), "repr");
+  if ((callable == representation || callable == reinterpret_cast<PyObject*>(&PyUnicode_Type)) && count == 1) {
+    return follow_text({arguments[0]});
   }
   bool found = false;
   for (Py_ssize_t i = 0; i < count; ++i) {

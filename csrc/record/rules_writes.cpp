@@ -282,6 +282,10 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
 }
 
 std::optional<exits::Step> Recorder::outside(PyObject* object) {
+  if (auto found = followed_.find(object); found != followed_.end() && found->second.is_text()) {
+    use(object);  // it leaves the region
+    return std::nullopt;
+  }
   if (auto found = followed_.find(object);
       found != followed_.end() && (found->second.node >= 0 || start_->slot_of_copy(object) < 0)) {
     if (found->second.node < 0) {

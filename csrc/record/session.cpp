@@ -215,12 +215,29 @@ bool Session::end_tracer(bool finished) {
   if (ended.get() == Py_None || !written_.empty()) {
     storages_ = tensor::group_by_storage(input_tensors_);
   }
+  if (finished) {
+    rely_on_offsets();
+  }
   keep_tensors_apart(ended.get() == Py_None);
   has_operations_ = operations.get() == Py_True;
   // Calls that are put off behind the graph are made once.
   repeatable_ = ended && deferring.get() == Py_False;
   plan_undoing(ended.get() != Py_None);
   return static_cast<bool>(ended);
+}
+
+// Where a tensor begins in its storage matters if the program asked, or if a graph writes to memory that inputs share.
+void Session::rely_on_offsets() {
+  for (auto [tensor, facts] : watched_) {
+    bool shares = false;
+    for (size_t i = 0; !storages_.empty() && i < input_tensors_.size(); ++i) {
+      shares =
+          shares || (input_tensors_[i] == tensor && std::count(storages_.begin(), storages_.end(), storages_[i]) > 1);
+    }
+    if (shares || writes_.relies_on_offset(tensor)) {
+      facts->rely_on_offset();
+    }
+  }
 }
 
 // What the graph writes to may change its form. What is changed around the graph (requires_grad, data, grad) belongs to the
@@ -258,6 +275,12 @@ void Session::plan_undoing(bool is_told) {
 bool Session::keeps_order() const {
   Ref<> answer = steal(PyObject_GetAttrString(tracer_.get(), "keeps_order"));
   forget_error();
+  return answer.get() == Py_True;
+}
+
+bool Session::has_floats() const {
+  Ref<> answer = steal(PyObject_CallMethod(tracer_.get(), "has_floats", nullptr));
+  PyErr_Clear();
   return answer.get() == Py_True;
 }
 
@@ -380,7 +403,9 @@ const std::string* Session::watch(PyObject* tensor, const std::vector<int>& free
   if (node < 0) {
     return nullptr;
   }
-  recorder_.graph().read_tensor(node, tensor::facts_of(tensor, free));
+  if (tensor::Facts* facts = recorder_.graph().read_tensor(node, tensor::facts_of(tensor, free))) {
+    watched_.emplace_back(tensor, facts);
+  }
   recorder_.note_sites_of_guards();
   return &recorder_.graph().name_of(node);
 }

@@ -40,8 +40,15 @@ class Session {
     return found != moving_sizes_->end() ? &found->second : nullptr;
   }
   // There are to be no symbols.
-  void set_static(bool is_static) { is_static_ = is_static; }
+  void set_static(bool is_static, bool has_fixed_floats) {
+    is_static_ = is_static;
+    has_fixed_floats_ = is_static || has_fixed_floats;
+  }
   bool is_static() const { return is_static_; }
+  // .. or at least none for floats.
+  bool has_fixed_floats() const { return has_fixed_floats_; }
+  // The trace had some.
+  bool has_floats() const;
   // finish(tracer) -> the callable for the graph. Null with an exception set.
   Ref<> finish(PyObject* finish);
   // Where there is no graph: False if the trace has to be made again without symbols. Null with an exception set.
@@ -68,6 +75,10 @@ class Session {
   // For the tracer: watches the metadata of a tensor from outside, but for the sizes of the dimensions that are `free`. Its
   // name; null if it has no source.
   const std::string* watch(PyObject* tensor, const std::vector<int>& free);
+  // For the tracer: where a fake begins in its storage is relied on, and so is where the tensors from outside begin that share
+  // its memory.
+  void rely_on_offset(PyObject* fake) { writes_.rely_on_offset(fake); }
+  bool relies_on_offset(PyObject* tensor) const { return writes_.relies_on_offset(tensor); }
   // A watched tensor becomes an input of the graph, behind those that are inputs already.
   bool add_input(PyObject* tensor);
   Recorder& recorder() { return recorder_; }
@@ -84,6 +95,7 @@ class Session {
 
   std::optional<exits::ExitProgram> write_exit();
   bool end_tracer(bool finished);
+  void rely_on_offsets();
   void keep_tensors_apart(bool may_write_to_all);
   void plan_undoing(bool is_told);
   bool holds_texts() const;
@@ -98,8 +110,10 @@ class Session {
   std::vector<int> inputs_;
   std::vector<PyObject*> input_tensors_;  // kept by the read graph
   std::vector<int> storages_;
+  std::vector<std::pair<PyObject*, tensor::Facts*>> watched_;  // both kept by the read graph
   const std::map<std::string, std::set<int>>* moving_sizes_ = nullptr;
   bool is_static_ = false;
+  bool has_fixed_floats_ = false;
   std::vector<int> written_;  // numbers of inputs
   bool has_operations_ = false;
   bool unwritable_ = false;

@@ -35,6 +35,16 @@ __attribute__((noinline)) void note_misses(Point* point, const Region& region, P
   });
 }
 
+// A region that did not fit, and the guard that failed; -1: the guards hold, and something that is looked at after them does
+// not.
+struct Miss {
+  const Region* region = nullptr;
+  Py_ssize_t failed = -1;
+
+  // More of its guards hold. Of equals the newer one counts.
+  bool is_nearer_than(const Miss& other) const { return other.failed >= 0 && (failed < 0 || failed > other.failed); }
+};
+
 // Captured functions, of all threads. Guarded by the GIL; kept for good.
 std::unordered_set<Captured*>& all_captured() {
   static constinit Once<std::unordered_set<Captured*>*> all;
@@ -239,6 +249,7 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
 }
 
 ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
+  Miss nearest;
   for (size_t i = point.regions.size(); i-- > 0;) {
     const std::shared_ptr<Region>& region = point.regions[i];
     bool newest = i + 1 == point.regions.size();
@@ -252,12 +263,15 @@ ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* c
                   point.regions.begin() + static_cast<Py_ssize_t>(i) + 1, point.regions.end());
       return point.regions.back();
     }
-    if (newest) {  // only its reason is of interest; the explanation is not free
-      if (failed >= 0) {
-        note_misses(&point, *region, slots);
-      }
-      last_miss_ = region->explain_miss(slots, failed);
+    if (newest && failed >= 0) {
+      note_misses(&point, *region, slots);
     }
+    if (Miss miss{region.get(), failed}; newest || miss.is_nearer_than(nearest)) {
+      nearest = miss;
+    }
+  }
+  if (nearest.region != nullptr) {
+    last_miss_ = nearest.region->explain_miss(slots, nearest.failed);
   }
   return nullptr;
 }

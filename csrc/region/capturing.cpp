@@ -227,7 +227,7 @@ std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& 
     session.recorder().set_varying(varying_slots(point, session.start(), state));
     session.recorder().set_moving(&point.moving);
     session.set_moving_sizes(&point.moving_sizes);
-    session.set_static(point.is_static);
+    session.set_static(point.is_static, point.has_fixed_floats);
     session.recorder().set_skipped(&skipped_);
     session.recorder().show(interest == Interest::Full, spy().get());
     bool began = session.run();
@@ -295,7 +295,7 @@ Captured::Verdict Captured::judge(Point& point, const record::Session& session, 
   }
   if (abort->reason == AbortReason::StaticShapes) {
     ALTERNATOR_CHECK(!point.is_static, "a trace without symbols does not give them up");
-    point.is_static = true;
+    point.give_up_symbols(session.has_floats());
     return Verdict::Again;
   }
   return Verdict::Finish;
@@ -360,7 +360,7 @@ Captured::Verdict Captured::compile_graph(Point& point, record::Session& session
     return Verdict::GiveUp;
   }
   if (answer.get() == Py_False) {  // what torch assumed of its sizes cannot be checked here
-    point.is_static = true;
+    point.give_up_symbols(session.has_floats());
     return Verdict::Again;
   }
   if (computes && answer.get() == Py_None) {  // the backend refused the graph, and now it is known where to split it

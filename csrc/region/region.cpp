@@ -67,7 +67,7 @@ std::string Region::explain_miss(PyObject* const* slots, Py_ssize_t failed) cons
     return slot < 0 ? "nothing" : std::string("an object of type ") + Py_TYPE(slots[slot])->tp_name + " dies inside";
   }
   int condition = conditions.find_failed(checker.slots());
-  return "`" + conditions.text(std::max(condition, 0)) + "` does not hold any more";
+  return "`" + guard::spoken(conditions.text(std::max(condition, 0))) + "` does not hold any more";
 }
 
 int Region::traverse(visitproc visit, void* arg) const {

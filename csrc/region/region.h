@@ -105,11 +105,15 @@ struct Point {
   std::map<int, int> misses;     // slots whose number was another one: how often no region fitted for that reason
   std::set<std::string> moving;  // places whose number was another one, by name: it is followed in the next trace
   std::map<std::string, std::set<int>> moving_sizes;  // tensors, by name: dimensions that had another size
-  bool is_static = false;  // symbols were no good here: all sizes and numbers are constants of their graphs
-  int mistakes = 0;        // traces in which torch raised an exception that is most likely the program's own
-  bool in_doubt = false;   // the last trace did, and its instruction has not run for real yet
+  bool has_fixed_floats = false;  // floats with symbols were no good here: they are constants of their graphs
+  bool is_static = false;         // symbols were no good here: all sizes and numbers are constants of their graphs
+  int mistakes = 0;               // traces in which torch raised an exception that is most likely the program's own
+  bool in_doubt = false;          // the last trace did, and its instruction has not run for real yet
   int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
+
+  // A trace could do nothing with its symbols: the next one has no floats among them, or else none at all.
+  void give_up_symbols(bool has_floats) { (has_floats && !has_fixed_floats ? has_fixed_floats : is_static) = true; }
 
   // The program has run for real from here. If all went well it was no mistake, but something that only a trace cannot do:
   // a break, from now on.

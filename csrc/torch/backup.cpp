@@ -82,9 +82,12 @@ class Record {
 // Bytes of a storage.
 class Bytes {
  public:
-  Bytes(const at::Tensor& tensor, const Range& range) : storage_(tensor.storage()), begin_(range.begin) {
+  Bytes(const at::Tensor& tensor, const Range& range) : storage_(tensor.storage()) {
     const auto size = static_cast<int64_t>(storage_.nbytes());
-    count_ = std::max<int64_t>((range.end == Range::kToTheEnd ? size : std::min(range.end, size)) - begin_, 0);
+    const int64_t start = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
+    const bool whole = range.end == Range::kToTheEnd;
+    begin_ = whole ? 0 : std::max<int64_t>(start + range.begin, 0);
+    count_ = std::max<int64_t>((whole ? size : std::min(start + range.end, size)) - begin_, 0);
     if (storage_.device().is_cpu()) {
       copy_ = std::make_unique_for_overwrite<char[]>(count_);
       std::memcpy(copy_.get(), static_cast<const char*>(storage_.data()) + begin_, count_);

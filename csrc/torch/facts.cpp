@@ -8,6 +8,7 @@
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/DimVector.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -142,11 +143,11 @@ class StridedFacts : public Facts {
     return strided_ && value.key_set() == keys_ && value.scalar_type() == dtype_ && value.device() == device_ &&
            grad_state(value.unsafeGetTensorImpl()) == grad_ && is_strided(value) &&
            (is_free_ ? has_fixed_sizes(value)
-                     : value.sizes() == sizes_ && value.strides() == strides_ && value.storage_offset() == offset_);
+                     : value.sizes() == sizes_ && value.strides() == strides_ && has_same_offset(value));
   }
 
   bool visit_words(PyObject* tensor, const std::function<void(const void*)>& visit) const override {
-    return !is_free_ && visit_tensor_words(tensor, visit);
+    return !is_free_ && visit_tensor_words(tensor, relies_on_offset_, visit);
   }
 
   std::string difference(PyObject* tensor) const override {
@@ -168,8 +169,10 @@ class StridedFacts : public Facts {
       text << "had requires_grad=" << kNames[grad_.required] << ", has now " << kNames[value.requires_grad()];
     } else if (value.device() != device_) {
       text << "was on " << device_ << ", is now on " << value.device();
+    } else if (!is_free_ && !has_same_offset(value)) {
+      text << "had storage offset " << offset_ << ", has now " << value.storage_offset();
     } else {
-      text << "has another layout, offset or other dispatch keys (inference mode, conjugation ..) now";
+      text << "has another layout or other dispatch keys (inference mode, conjugation ..) now";
     }
     return text.str();
   }
@@ -199,6 +202,8 @@ class StridedFacts : public Facts {
     return changed;
   }
 
+  void rely_on_offset() override { relies_on_offset_ = true; }
+
  private:
   bool has_same_class(PyObject* tensor) const {
     return type_ && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == PyWeakref_GET_OBJECT(type_.get());
@@ -211,6 +216,10 @@ class StridedFacts : public Facts {
                       [](int64_t expected, int64_t size) { return expected == size || expected == kFree; });
   }
 
+  bool has_same_offset(const at::Tensor& value) const {
+    return !relies_on_offset_ || value.storage_offset() == offset_;
+  }
+
   Ref<> type_;  // a weak reference
   c10::DispatchKeySet keys_;
   at::ScalarType dtype_;
@@ -218,6 +227,7 @@ class StridedFacts : public Facts {
   GradState grad_;
   bool strided_;
   bool is_free_ = false;
+  bool relies_on_offset_ = false;
   at::DimVector sizes_, strides_;
   int64_t offset_ = 0;
 };
@@ -236,6 +246,12 @@ int64_t extent_of(PyObject* tensor, Extent extent, int dimension) {
     case Extent::Offset: return value.storage_offset();
   }
   return 0;
+}
+
+Ref<> make_scalar(double value) {
+  at::Tensor scalar = at::detail::empty_cpu({}, at::kDouble);
+  *scalar.mutable_data_ptr<double>() = value;
+  return steal(THPVariable_Wrap(scalar));
 }
 
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors) {

@@ -10,7 +10,7 @@
 
 namespace alternator::tensor {
 
-// What a trace relied on: class, dispatch keys, dtype, device, sizes, strides, offset, requires_grad.
+// What a trace relied on: class, dispatch keys, dtype, device, sizes, strides, requires_grad, and where it is said the offset.
 class Facts {
  public:
   virtual ~Facts() = default;
@@ -24,6 +24,8 @@ class Facts {
   virtual std::string describe() const = 0;
   // The dimensions that have another size now; none if that is not all, or if there are more or less of them.
   virtual std::vector<int> changed_sizes(PyObject* tensor) const = 0;
+  // The offset into the storage is to stay as it is, too. Where sizes may be any that is left to conditions.
+  virtual void rely_on_offset() = 0;
 };
 // `free`: dimensions that may have any size; then strides and offset may be any as well.
 std::unique_ptr<Facts> facts_of(PyObject* tensor, const std::vector<int>& free = {});
@@ -31,6 +33,9 @@ std::unique_ptr<Facts> facts_of(PyObject* tensor, const std::vector<int>& free =
 // A number of a tensor's geometry. The tensor is strided, and has that dimension.
 enum class Extent : uint8_t { Size, Stride, Offset };
 int64_t extent_of(PyObject* tensor, Extent extent, int dimension);
+
+// A tensor without dimensions, of type float64.
+Ref<> make_scalar(double value);
 
 // For each tensor the number of the first one that it shares memory with, its own if there is none.
 std::vector<int> group_by_storage(const std::vector<PyObject*>& tensors);

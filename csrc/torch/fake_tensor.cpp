@@ -183,7 +183,9 @@ at::Tensor FakeMemo::make_new(const at::Tensor& real) {
   // A view of the same type becomes a view for autograd too: writing to it must reach its base's history.
   if (real.is_view() && real._base().scalar_type() == real.scalar_type() && !real.is_inference() &&
       !(read_marks(*real.unsafeGetTensorImpl()) & (kConjugate | kNegative))) {
-    fake = make(at::Tensor(real._base())).as_strided(real.sizes(), real.strides(), real.storage_offset());
+    at::Tensor base = make(at::Tensor(real._base()));
+    WriteLog::Unnoted unnoted;  // it is not the program that makes this view
+    fake = base.as_strided(real.sizes(), real.strides(), real.storage_offset());
   } else {
     fake = make_fake(read_metadata(real), share_storage(real.storage()));
   }

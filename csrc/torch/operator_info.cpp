@@ -9,7 +9,7 @@
 namespace alternator::tensor {
 namespace {
 
-enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, NeverFails, Divides, Hides };
+enum class Rule : uint8_t { ViaTorch, MixesDevices, NotCached, NeverFails, Divides, Hides, ReadsOffset };
 
 // Whether operator_rule.def has a row for an overload, or for all of its operator's.
 bool has_rule(const std::string& name, const std::string& base, Rule rule) {
@@ -20,6 +20,7 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 #define NEVER_FAILS(op) {op, Rule::NeverFails},
 #define DIVIDES(op) {op, Rule::Divides},
 #define HIDES_WRITES(op) {op, Rule::Hides},
+#define READS_OFFSET(op) {op, Rule::ReadsOffset},
 #define INDEXES(op, how)
 #include "torch/operator_rule.def"
 #undef VIA_TORCH
@@ -28,6 +29,7 @@ bool has_rule(const std::string& name, const std::string& base, Rule rule) {
 #undef NEVER_FAILS
 #undef DIVIDES
 #undef HIDES_WRITES
+#undef READS_OFFSET
 #undef INDEXES
   };
   for (const std::string& key : {name, base}) {
@@ -70,6 +72,7 @@ Indexing find_indexing(const std::string& base) {
 #define NEVER_FAILS(op)
 #define DIVIDES(op)
 #define HIDES_WRITES(op)
+#define READS_OFFSET(op)
 #define INDEXES(op, how) {op, Indexing::how},
 #include "torch/operator_rule.def"
 #undef VIA_TORCH
@@ -78,6 +81,7 @@ Indexing find_indexing(const std::string& base) {
 #undef NEVER_FAILS
 #undef DIVIDES
 #undef HIDES_WRITES
+#undef READS_OFFSET
 #undef INDEXES
   };
   auto found = rows.find(base);
@@ -109,6 +113,7 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i].name();
+    if (name == "storage_offset") info.reads_offset = true;
     if (name == "device") info.device_argument = static_cast<int>(i);
     if (name == "dtype" || name == "out_dtype") info.dtype_argument = static_cast<int>(i);
     if (name == "train" || name == "training" || name == "dropout_p") info.draws_if = static_cast<int>(i);
@@ -121,6 +126,7 @@ OperatorInfo describe_operator(const c10::OperatorHandle& op) {
   info.route = choose_route(op, info, schema.name());
   info.failure = find_failure(op, schema, info.name);
   info.indexing = find_indexing(schema.name());
+  info.reads_offset = info.reads_offset || has_rule(info.name, schema.name(), Rule::ReadsOffset);
   info.mixes_devices = has_rule(info.name, schema.name(), Rule::MixesDevices);
   info.cached = comes_with_torch(info.name) && !has_rule(info.name, schema.name(), Rule::NotCached);
   info.foreign = !comes_with_torch(info.name);

@@ -52,6 +52,7 @@ struct OperatorInfo {
   std::vector<int> written;                     // arguments that are written to, silently or not
   Failure failure = Failure::Any;
   Indexing indexing = Indexing::None;
+  bool reads_offset = false;   // what it gives, or whether it fails, depends on a tensor's offset into its storage
   bool mixes_devices = false;  // takes tensors of several devices, as a copy does
   bool cached = true;
   bool foreign = false;  // does not come with torch

@@ -36,7 +36,7 @@ const void* word_around(const void* field) {
 
 }  // namespace
 
-bool visit_tensor_words(PyObject* tensor, const std::function<void(const void*)>& visit) {
+bool visit_tensor_words(PyObject* tensor, bool with_offset, const std::function<void(const void*)>& visit) {
   const at::Tensor& value = THPVariable_Unpack(tensor);
   const c10::TensorImpl* impl = value.unsafeGetTensorImpl();
   const c10::impl::SizesAndStrides& shape = impl->*member(SizesOf());
@@ -62,7 +62,7 @@ bool visit_tensor_words(PyObject* tensor, const std::function<void(const void*)>
   for (size_t i = 0; i < shape.size(); ++i) {
     visit(shape.strides_data() + i);
   }
-  visit(&(impl->*member(OffsetOf())));
+  if (with_offset) visit(&(impl->*member(OffsetOf())));
   // Data type, device, and bits that say who computes sizes, device and layout stand together, before the keys.
   auto* keys = reinterpret_cast<const char*>(&(impl->*member(KeysOf())));
   auto* dtype = static_cast<const char*>(word_around(&(impl->*member(DtypeOf()))));

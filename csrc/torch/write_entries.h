@@ -5,6 +5,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "torch/fake_tensor.h"
 #include "torch/operator_info.h"
@@ -41,6 +42,10 @@ struct WriteLog::Entries {
 
   // An operator is about to run. `off`: its flag says that it changes nothing (OperatorInfo::draws_if).
   void note(const OperatorInfo& info, std::span<const c10::IValue> values, bool off);
+  // Where a fake begins in its storage is relied on.
+  void rely_on_offset(const at::Tensor& fake) {
+    if (fake.has_storage()) with_offset.insert(fake.storage().unsafeGetStorageImpl());
+  }
   // A fake storage stands for a real one.
   void pair(const c10::StorageImpl* real, const StorageRef& fake) { fakes_of[real] = fake; }
 
@@ -48,6 +53,7 @@ struct WriteLog::Entries {
   std::vector<Risk> risks;
   std::unordered_map<const c10::StorageImpl*, Write> writes;         // by fake storage
   std::unordered_map<const c10::StorageImpl*, StorageRef> fakes_of;  // by real storage
+  std::unordered_set<const c10::StorageImpl*> with_offset;           // fake ones: views of them are at fixed offsets
   std::vector<std::pair<uint64_t, IndexCheck>> passed;               // when, and what held from then on
 
  private:

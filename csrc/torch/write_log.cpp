@@ -119,6 +119,12 @@ class Inputs {
     }
     return found;
   }
+  // Of bytes of the storage.
+  Range make_range(int input, int64_t begin, int64_t end) const {
+    const Metadata& metadata = inputs_[input].metadata;
+    const int64_t start = metadata.offset * static_cast<int64_t>(c10::elementSize(metadata.dtype));
+    return {input, begin - start, end - start};
+  }
   int find(const IndexCheck& check) const {
     auto found = std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& one) {
       return one.storage == check.storage.get() && is_same_view(one.metadata, check.metadata);
@@ -185,6 +191,9 @@ void WriteLog::Entries::note(const OperatorInfo& info, std::span<const c10::IVal
     }
     risks.push_back({time, std::move(checks), covered});
   }
+  for (const c10::IValue& value : info.reads_offset ? values : std::span<const c10::IValue>()) {
+    visit_tensors(value, [&](const at::Tensor& tensor) { rely_on_offset(tensor); });
+  }
   if (off) return;
   for (int i : info.written) {
     visit_tensors(values[i], [&](const at::Tensor& tensor) { note_write(tensor); });
@@ -227,9 +236,21 @@ WriteLog::~WriteLog() = default;
 
 WriteLog::Entries* WriteLog::current() { return current_entries; }
 
+WriteLog::Unnoted::Unnoted() : kept_(std::exchange(current_entries, nullptr)) {}
+WriteLog::Unnoted::~Unnoted() { current_entries = kept_; }
+
 void WriteLog::open() { outer_ = std::exchange(current_entries, entries_.get()); }
 
 void WriteLog::close() { current_entries = outer_; }
+
+void WriteLog::rely_on_offset(PyObject* fake) { entries_->rely_on_offset(THPVariable_Unpack(fake)); }
+
+bool WriteLog::relies_on_offset(PyObject* tensor) const {
+  const at::Tensor& real = THPVariable_Unpack(tensor);
+  if (!is_plain(real)) return true;
+  auto fake = entries_->fakes_of.find(real.storage().unsafeGetStorageImpl());
+  return fake == entries_->fakes_of.end() || entries_->with_offset.contains(fake->second.get());
+}
 
 Undoing WriteLog::plan(const std::vector<PyObject*>& tensors, bool keeps_order, bool has_symbols) const {
   Undoing undoing;
@@ -259,7 +280,7 @@ Undoing WriteLog::plan(const std::vector<PyObject*>& tensors, bool keeps_order, 
       continue;
     }
     undoing.ranges.push_back(has_symbols ? Range{one.input, 0, Range::kToTheEnd}
-                                         : Range{one.input, one.write->begin, one.write->end});
+                                         : inputs.make_range(one.input, one.write->begin, one.write->end));
     for (int input : inputs.list_on(one.write->storage.get())) undoing.tensors.push_back(input);
   }
   std::sort(undoing.ranges.begin(), undoing.ranges.end(),

@@ -20,7 +20,7 @@
 
 namespace alternator::tensor {
 
-// Bytes of an input's storage.
+// Bytes of an input's storage, counted from where the input begins; the whole storage if the end is kToTheEnd.
 struct Range {
   static constexpr int64_t kToTheEnd = -1;
   int input;
@@ -80,9 +80,26 @@ class WriteLog {
   // `inputs` are real tensors. `has_symbols`: sizes may be others in another call.
   Undoing plan(const std::vector<PyObject*>& inputs, bool keeps_order, bool has_symbols) const;
 
+  // Where a fake begins in its storage is relied on.
+  void rely_on_offset(PyObject* fake);
+  // Whether the trace relied on where a real tensor begins in its storage.
+  bool relies_on_offset(PyObject* tensor) const;
+
   struct Entries;
   // Of the trace that runs in this thread; null if none does.
   static Entries* current();
+
+  // While it exists, what this thread runs on fakes is not noted.
+  class Unnoted {
+   public:
+    Unnoted();
+    ~Unnoted();
+    Unnoted(const Unnoted&) = delete;
+    Unnoted& operator=(const Unnoted&) = delete;
+
+   private:
+    Entries* kept_;
+  };
 
  private:
   std::unique_ptr<Entries> entries_;

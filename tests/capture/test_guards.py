@@ -282,12 +282,12 @@ def test_an_item_by_a_tensor_is_noticed():
     check([second, first], 2)
     check([first, second], 2)
     state[second]["factor"] = 4
-    check([first, second], 3)
+    check([first, second], 2)  # the second graph has symbols for the factors
     state[second] = state[first]
-    check([first, second], 4)
+    check([first, second], 2)
     third = torch.nn.Parameter(torch.ones(3))
     state[third] = {"factor": 5}
-    check([third, first], 5)
+    check([third, first], 2)
     assert compiled.breaks == []
     del state[third]
     with pytest.raises(KeyError):

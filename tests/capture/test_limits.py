@@ -66,7 +66,7 @@ def test_the_limit_is_read_when_it_is_used():
 
 def test_each_point_has_its_own_limit(capsys):
     compiled = alternator.compile(multiply_and_print, backend="eager")
-    with dynamo_config.patch(recompile_limit=2):
+    with dynamo_config.patch(recompile_limit=2, specialize_float=True):
         (text,) = collect_warnings(lambda: [compiled(X, n) for n in (1.5, 2.5, 3.5, 4.5)])
     assert "recompile_limit (2)" in text
     for n in (1.5, 2.5, 3.5, 4.5):

@@ -296,7 +296,7 @@ def test_a_failed_condition_says_what_it_is():
         compiled(torch.randn(6, 3))
         compiled(torch.randn(3, 5))
         compiled(torch.randn(2, 5))
-    assert any("5 <= L['x'].size()[0]" in str(reason) for reason in reasons)
+    assert any("5 <= x.size()[0]" in str(reason) for reason in reasons)
 
 
 def test_conditions_are_shown_among_the_guards():
