@@ -37,7 +37,6 @@ from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
 from alternator.recording import Tracer, find_dynamics
-from alternator.sharing import find_table
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
@@ -232,8 +231,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
 
     `begin()` starts a trace and gives its tracer, or None: not now. `on_graph(module)` sees each graph before the
     backend does. `report` is told what happens. Further: the program's `guard_filter`, a `limit` of graphs for this
-    function, `on_compiled()` after each graph was compiled, and `sharing`: functions over the same code share graphs if
-    it, which stands for the caller's own options, is equal and not None, and they are alike otherwise (sharing.py).
+    function, and `on_compiled()` after each graph was compiled.
     """
     prepare()
     teller = events.Teller(fn, report)
@@ -300,9 +298,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
 
     admits = functools.partial(admit, teller, fullgraph, options.get("limit"))
     chosen = None if guard_filter is None else make_filter(guard_filter)
-    sharing = options.get("sharing") if guard_filter is None else None
-    table = None if sharing is None else find_table(fn, (sharing, backend, fullgraph, dynamic))
-    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph, chosen, table)
+    captured = _capture.Captured(fn, start, finish, teller, admits, fullgraph, chosen)
     for name in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(fn, name):
             setattr(captured, name, getattr(fn, name))
@@ -446,7 +442,6 @@ def capture_with(fn, settings):
         report=report,
         dynamic=settings.dynamic,
         guard_filter=guard_filter,
-        sharing=(),
     )
     return objects.remember(captured, capture_with, fn, settings)
 

@@ -118,7 +118,6 @@ class Context:
             guard_filter=self.choose_guards if self.hooks.keys() & GUARD_HOOKS else None,
             limit=self.limit,
             on_compiled=account.call_bytecode_hooks,
-            sharing=None if self.hooks or self.isolated else (self.limit, self.error_on_graph_break),
         )
         account.captured = weakref.ref(captured)
         objects.remember(captured, compile_again, fn, self)

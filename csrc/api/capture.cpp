@@ -49,76 +49,11 @@ ALTERNATOR_WARM PyObject* call(PyObject* self, PyObject* const* arguments, size_
   return function ? cast(self)->captured->call(function.get(), arguments, nargsf, kwnames) : refuse_call();
 }
 
-// PointTable(key): what captured functions over the same code share, as long as one of them lives. `key` is for who looks for it.
-struct TableObject {
-  PyObject_HEAD PyObject* key;
-  PyObject* weakrefs;
-  region::PointTable* table;
-};
-
-PyTypeObject* table_type = nullptr;  // kept for good
-
-TableObject* cast_table(PyObject* object) { return reinterpret_cast<TableObject*>(object); }
-
-PyObject* make_table(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject* key;
-  if (!PyArg_ParseTuple(args, "O:PointTable", &key)) {
-    return nullptr;
-  }
-  PyObject* self = type->tp_alloc(type, 0);
-  if (self != nullptr) {
-    cast_table(self)->key = Py_NewRef(key);
-    cast_table(self)->table = new region::PointTable;
-  }
-  return self;
-}
-
-int traverse_table(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(cast_table(self)->key);
-  return cast_table(self)->table ? cast_table(self)->table->traverse(visit, arg) : 0;
-}
-
-int clear_table(PyObject* self) {
-  Py_CLEAR(cast_table(self)->key);
-  if (cast_table(self)->table != nullptr) {
-    cast_table(self)->table->clear();
-  }
-  return 0;
-}
-
-void release_table(PyObject* self) {
-  clear_table(self);
-  delete cast_table(self)->table;
-}
-
-PyMemberDef table_members[] = {
-    {"key", T_OBJECT, offsetof(TableObject, key), READONLY, "what its functions have in common"},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(TableObject, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-PyType_Slot table_slots[] = {
-    {Py_tp_doc, const_cast<char*>("The regions that captured functions over the same code share.")},
-    {Py_tp_new, as_slot<make_table>()},
-    {Py_tp_traverse, as_slot<traverse_table>()},
-    {Py_tp_clear, as_slot<clear_table>()},
-    {Py_tp_dealloc, as_slot<py::destroy_object<release_table>>()},
-    {Py_tp_members, table_members},
-    {0, nullptr},
-};
-PyType_Spec table_spec = {"alternator._capture.PointTable", sizeof(TableObject), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, table_slots};
-
-// Captured(fn, begin, finish, report, admit, fullgraph, filter=None, table=None)
+// Captured(fn, begin, finish, report, admit, fullgraph, filter=None)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *begin, *finish, *report, *admit, *filter = Py_None, *owner = Py_None;
+  PyObject *function, *begin, *finish, *report, *admit, *filter = Py_None;
   int fullgraph;
-  if (!PyArg_ParseTuple(args, "OOOOOp|OO:Captured", &function, &begin, &finish, &report, &admit, &fullgraph, &filter,
-                        &owner)) {
-    return nullptr;
-  }
-  if (owner != Py_None && Py_TYPE(owner) != table_type) {
-    PyErr_SetString(PyExc_TypeError, "Captured() takes a PointTable");
+  if (!PyArg_ParseTuple(args, "OOOOOp|O:Captured", &function, &begin, &finish, &report, &admit, &fullgraph, &filter)) {
     return nullptr;
   }
   PyObject* self = type->tp_alloc(type, 0);
@@ -127,8 +62,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     cast(self)->vectorcall = boundary<call>;
     region::Frontend frontend{share(begin), share(finish), share(report), share(admit),
                               filter != Py_None ? share(filter) : nullptr};
-    region::PointTable* table = owner != Py_None ? cast_table(owner)->table : nullptr;
-    cast(self)->captured = new region::Captured(std::move(frontend), fullgraph, share(table ? owner : nullptr), table);
+    cast(self)->captured = new region::Captured(std::move(frontend), fullgraph);
   }
   return self;
 }
@@ -759,15 +693,12 @@ PyObject* initialise() {
   bool prepared = core && py::prepare_types();
   Ref<> module = prepared ? steal(PyModule_Create(&definition)) : nullptr;
   Ref<> type = module ? steal(PyType_FromSpec(&spec)) : nullptr;
-  Ref<> table = type ? steal(PyType_FromSpec(&table_spec)) : nullptr;
-  Ref<> fakes = table ? steal(tensor::make_fakes_module()) : nullptr;
-  if (!fakes || PyModule_AddObjectRef(module.get(), "PointTable", table.get()) < 0 ||
-      PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
+  Ref<> fakes = type ? steal(tensor::make_fakes_module()) : nullptr;
+  if (!fakes || PyModule_AddObjectRef(module.get(), "fakes", fakes.get()) < 0 ||
       PyModule_AddObjectRef(module.get(), "Captured", type.get()) < 0 || !record::add_mode_type(module.get()) ||
       !record::add_node_maker(module.get()) || !add_forwarder(module.get())) {
     return nullptr;
   }
-  table_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(table.get()));
   record::set_wrapper_type(reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get())));
   return module.release();
 }

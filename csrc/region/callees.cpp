@@ -46,7 +46,7 @@ bool is_call(const py::Frame* frame) {
 
 bool Captured::Callees::is_skipped(const py::Frame* frame) const {
   PyObject* function = function_of(frame);
-  return frame->f_code == inside_ || owner_->table_->skipped.count(frame->f_code) > 0 ||
+  return frame->f_code == inside_ || owner_->skipped_.count(frame->f_code) > 0 ||
          (record::is_disabled(function) && !record::is_disabled_with_callees(function));
 }
 
@@ -85,8 +85,7 @@ PyObject* Captured::Callees::run(Captured* owner, py::ThreadState* ts, py::Frame
 }
 
 PyObject* Captured::run_natively(py::ThreadState* ts, py::Frame* frame) {
-  return table_->skipped.count(frame->f_code) > 0 ? Callees::run(this, ts, frame)
-                                                  : py::run_in_default_loop(ts, frame, 0);
+  return skipped_.count(frame->f_code) > 0 ? Callees::run(this, ts, frame) : py::run_in_default_loop(ts, frame, 0);
 }
 
 }  // namespace alternator::region

@@ -13,8 +13,6 @@
 namespace alternator::region {
 namespace {
 
-constexpr size_t kMaximumShared = 8;  // regions of a point that others may take the time to look at
-
 PyObject* code_of(PyObject* function) {
   if (PyMethod_Check(function)) {
     function = PyMethod_GET_FUNCTION(function);
@@ -55,11 +53,6 @@ std::unordered_set<Captured*>& all_captured() {
 
 bool drop_is_due = false;
 
-int64_t next_number() {
-  static int64_t last = 0;
-  return ++last;
-}
-
 // Regions go when nothing of ours is in the middle of looking at them; what goes with them may run anybody's code.
 int drop_dead_regions(void*) {
   drop_is_due = false;
@@ -85,12 +78,7 @@ Ref<>& Captured::turn() {
   return *lock.get([] { return new Ref<>; });
 }
 
-Captured::Captured(Frontend frontend, bool fullgraph, Ref<> owner, PointTable* shared)
-    : frontend_(std::move(frontend)),
-      fullgraph_(fullgraph),
-      number_(next_number()),
-      owner_(std::move(owner)),
-      table_(shared != nullptr ? shared : &own_) {
+Captured::Captured(Frontend frontend, bool fullgraph) : frontend_(std::move(frontend)), fullgraph_(fullgraph) {
   guard::Checker::on_death = announce_death;
   all_captured().insert(this);
 }
@@ -162,12 +150,7 @@ int Captured::traverse(visitproc visit, void* arg) const {
        {&frontend_.begin, &frontend_.finish, &frontend_.report, &frontend_.admit, &frontend_.filter}) {
     Py_VISIT(part->get());
   }
-  Py_VISIT(owner_.get());
-  return own_.traverse(visit, arg);
-}
-
-int PointTable::traverse(visitproc visit, void* arg) const {
-  for (const auto& [key, point] : points) {
+  for (const auto& [key, point] : points_) {
     for (const std::shared_ptr<Region>& region : point->regions) {
       if (int stop = region->traverse(visit, arg); stop != 0) {
         return stop;
@@ -179,30 +162,16 @@ int PointTable::traverse(visitproc visit, void* arg) const {
 
 void Captured::close() {
   Frontend frontend = std::move(frontend_);
-  own_.clear();  // others may need a shared one
+  clear();
 }
 
-void Captured::clear() { table_->clear(); }
-
-void PointTable::clear() {
-  entry = nullptr;
-  auto dropped = std::move(points);
-  points.clear();
-  skipped.clear();
-  auto held = std::move(codes);
-  codes.clear();
-}
-
-bool Captured::is_crowded(const Point& point) const {
-  if (!is_sharing() || point.captures.count(number_) > 0) {
-    return false;
-  }
-  return point.conduct == Conduct::Native || point.regions.size() >= kMaximumShared;
-}
-
-void Captured::leave_table() {
-  table_ = &own_;
-  Ref<> owner = std::move(owner_);
+void Captured::clear() {
+  entry_ = nullptr;
+  auto points = std::move(points_);
+  points_.clear();
+  skipped_.clear();
+  auto codes = std::move(codes_);
+  codes_.clear();
 }
 
 void Captured::drop_all_dead() {
@@ -213,7 +182,7 @@ void Captured::drop_all_dead() {
 }
 
 void Captured::drop_dead(std::vector<std::shared_ptr<Region>>* dropped) {
-  for (const auto& [key, point] : table_->points) {
+  for (const auto& [key, point] : points_) {
     auto& regions = point->regions;
     auto dead = std::stable_partition(regions.begin(), regions.end(),
                                       [](const auto& region) { return !region->checker.is_dead(); });
@@ -224,7 +193,7 @@ void Captured::drop_dead(std::vector<std::shared_ptr<Region>>* dropped) {
 
 std::vector<std::shared_ptr<Region>> Captured::regions() const {
   std::vector<std::shared_ptr<Region>> all;
-  for (const auto& [key, point] : table_->points) {
+  for (const auto& [key, point] : points_) {
     all.insert(all.end(), point->regions.begin(), point->regions.end());
   }
   return all;
@@ -240,25 +209,23 @@ const void* key_of_variant() { return reinterpret_cast<const void*>(static_cast<
 
 ALTERNATOR_WARM const std::shared_ptr<Point>& Captured::entry_point(PyFunctionObject* function) {
   const void* code = function->func_code;
-  PointTable& table = *table_;
-  if (table.entry == nullptr || table.entry_code != code || table.entry_globals != function->func_globals ||
-      table.entry_variant != variant) {
-    PointTable::Key key{key_of_variant(), code, nullptr, function->func_globals};
-    auto [found, is_new] = table.points.try_emplace(std::move(key));
+  if (entry_ == nullptr || entry_code_ != code || entry_globals_ != function->func_globals ||
+      entry_variant_ != variant) {
+    auto [found, is_new] = points_.try_emplace(Key{key_of_variant(), code, nullptr, function->func_globals});
     if (is_new) {
       found->second = std::make_shared<Point>();
-      table.codes.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(function->func_code)));
+      codes_.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(function->func_code)));
     }
-    table.entry = found->second;
-    table.entry_code = code;
-    table.entry_globals = function->func_globals;
-    table.entry_variant = variant;
+    entry_ = found->second;
+    entry_code_ = code;
+    entry_globals_ = function->func_globals;
+    entry_variant_ = variant;
   }
-  return table.entry;
+  return entry_;
 }
 
 std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
-  PointTable::Key key{key_of_variant()};
+  Key key{key_of_variant()};
   for (const interp::FrameState& frame : state.frames) {
     key.push_back(frame.code.get());
     key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(frame.offset)));
@@ -268,14 +235,14 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
     key.push_back(generator->gi_code);
     key.push_back(reinterpret_cast<const void*>(static_cast<intptr_t>(py::generator_state(generator).offset)));
   }
-  auto [found, is_new] = table_->points.try_emplace(std::move(key));
+  auto [found, is_new] = points_.try_emplace(std::move(key));
   if (is_new) {
     found->second = std::make_shared<Point>();
     for (const interp::FrameState& frame : state.frames) {
-      table_->codes.push_back(frame.code.clone());
+      codes_.push_back(frame.code.clone());
     }
     for (PyGenObject* generator : record::hanging_generators(state)) {
-      table_->codes.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(generator->gi_code)));
+      codes_.push_back(Ref<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(generator->gi_code)));
     }
   }
   return found->second;
@@ -283,7 +250,6 @@ std::shared_ptr<Point> Captured::point_of(const interp::StackState& state) {
 
 ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* const* slots) {
   Miss nearest;
-  Py_ssize_t newest_failed = -1;
   for (size_t i = point.regions.size(); i-- > 0;) {
     const std::shared_ptr<Region>& region = point.regions[i];
     bool newest = i + 1 == point.regions.size();
@@ -297,15 +263,12 @@ ALTERNATOR_WARM std::shared_ptr<Region> Captured::find(Point& point, PyObject* c
                   point.regions.begin() + static_cast<Py_ssize_t>(i) + 1, point.regions.end());
       return point.regions.back();
     }
-    if (newest) {
-      newest_failed = failed;
+    if (newest && failed >= 0) {
+      note_misses(&point, *region, slots);
     }
     if (Miss miss{region.get(), failed}; newest || miss.is_nearer_than(nearest)) {
       nearest = miss;
     }
-  }
-  if (newest_failed >= 0) {
-    note_misses(&point, *std::shared_ptr<Region>(point.regions.back()), slots);
   }
   if (nearest.region != nullptr) {
     last_miss_ = nearest.region->explain_miss(slots, nearest.failed);

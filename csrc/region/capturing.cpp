@@ -155,18 +155,16 @@ std::shared_ptr<Region> Captured::capture(Point& point, const interp::StackState
     }
   }
   drop_all_dead();
-  int& captures = point.captures[number_];
-  if (captures > 0) {
-    Py_ssize_t own = std::count_if(point.regions.begin(), point.regions.end(),
-                                   [&](const auto& region) { return region->maker == number_; });
-    Ref<> admitted = steal(PyObject_CallFunction(frontend_.admit.get(), "nis", own, captures, last_miss_.c_str()));
+  if (point.captures > 0) {
+    Ref<> admitted = steal(
+        PyObject_CallFunction(frontend_.admit.get(), "nis", point.regions.size(), point.captures, last_miss_.c_str()));
     if (admitted.get() != Py_True) {
       point.conduct = admitted ? Conduct::Native : point.conduct;
       forgive_shortage();
       return nullptr;
     }
   }
-  ++captures;
+  ++point.captures;
   mention_start(state);
   std::shared_ptr<Region> region = try_capture(point, state);
   if (region == nullptr) {
@@ -219,20 +217,18 @@ std::shared_ptr<Region> Captured::try_capture(Point& point, const interp::StackS
 std::shared_ptr<Region> Captured::trace(Point& point, const interp::StackState& state) {
   std::optional<record::Recorder::Stop> stop;
   ExitSearch search;
-  Ref<> owner = owner_.clone();  // another thread may leave the table
   for (int restart = 0; restart < kMaximumRestarts; ++restart) {
     const uint64_t shortages = count_shortages();
     record::TraceWatch watch;
     interp::begin_path();
     auto region = std::make_shared<Region>();
-    region->maker = number_;
     region->state = tensor::GlobalState::capture();
     record::Session session(frontend_.begin.get(), state, stop);
     session.recorder().set_varying(varying_slots(point, session.start(), state));
     session.recorder().set_moving(&point.moving);
     session.set_moving_sizes(&point.moving_sizes);
     session.set_static(point.is_static, point.has_fixed_floats);
-    session.recorder().set_skipped(&table_->skipped);
+    session.recorder().set_skipped(&skipped_);
     session.recorder().show(interest == Interest::Full, spy().get());
     bool began = session.run();
     region->state_after = tensor::GlobalState::capture();
@@ -287,8 +283,8 @@ Captured::Verdict Captured::judge(Point& point, const record::Session& session, 
   if (PyCodeObject* code = session.recorder().asks_to_be_skipped(); code != nullptr && !fullgraph_) {
     bool is_outermost = code == outermost.code.get();
     if (!is_outermost || outermost.offset == 0) {
-      table_->codes.push_back(Ref<PyCodeObject>::share(code));
-      table_->skipped.insert(code);
+      codes_.push_back(Ref<PyCodeObject>::share(code));
+      skipped_.insert(code);
     }
     if (!is_outermost) {
       return Verdict::Again;

@@ -59,7 +59,6 @@ struct Region {
   int slots = 0;                // of the start
   std::vector<int> drops;       // slots of the start whose values are gone at its end
   std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
-  int64_t maker = 0;            // which captured function it was captured for
 
   // Whether it may run: torch's state, the guards, and what relates several of the objects that they find. Fills the
   // checker's slots. `failed`: the guard that does not hold, -1 if it is something else.
@@ -106,11 +105,11 @@ struct Point {
   std::map<int, int> misses;     // slots whose number was another one: how often no region fitted for that reason
   std::set<std::string> moving;  // places whose number was another one, by name: it is followed in the next trace
   std::map<std::string, std::set<int>> moving_sizes;  // tensors, by name: dimensions that had another size
-  bool has_fixed_floats = false;    // floats with symbols were no good here: they are constants of their graphs
-  bool is_static = false;           // symbols were no good here: all sizes and numbers are constants of their graphs
-  int mistakes = 0;                 // traces in which torch raised an exception that is most likely the program's own
-  bool in_doubt = false;            // the last trace did, and its instruction has not run for real yet
-  std::map<int64_t, int> captures;  // by whom (Captured::number_): how often it was captured from here
+  bool has_fixed_floats = false;  // floats with symbols were no good here: they are constants of their graphs
+  bool is_static = false;         // symbols were no good here: all sizes and numbers are constants of their graphs
+  int mistakes = 0;               // traces in which torch raised an exception that is most likely the program's own
+  bool in_doubt = false;          // the last trace did, and its instruction has not run for real yet
+  int captures = 0;
   std::vector<std::shared_ptr<Region>> regions;
 
   // A trace could do nothing with its symbols: the next one has no floats among them, or else none at all.
@@ -121,30 +120,10 @@ struct Point {
   void settle_doubt(bool returned);
 };
 
-// The points of a captured function, or of several over the same code, which then share regions: as far as their guards allow.
-struct PointTable {
-  PointTable() = default;
-  PointTable(const PointTable&) = delete;
-  PointTable& operator=(const PointTable&) = delete;
-
-  int traverse(visitproc visit, void* arg) const;
-  void clear();
-
-  using Key = std::vector<const void*>;
-  const void* entry_code = nullptr;  // of the last call's function, and its globals:
-  const void* entry_globals = nullptr;
-  int entry_variant = 0;
-  std::shared_ptr<Point> entry;                  // where it began
-  std::map<Key, std::shared_ptr<Point>> points;  // shared: a reset may come in the middle of a call
-  std::vector<Ref<PyCodeObject>> codes;          // of the keys: their addresses must stay theirs
-  std::unordered_set<const void*> skipped;  // codes among them that asked not to be captured: their calls are breaks
-};
-
 // A function whose calls are captured.
 class Captured {
  public:
-  // `owner` is null, or the Python object that owns a table to share.
-  Captured(Frontend frontend, bool fullgraph, Ref<> owner = nullptr, PointTable* shared = nullptr);
+  Captured(Frontend frontend, bool fullgraph);
   ~Captured();
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
@@ -177,8 +156,6 @@ class Captured {
   // Regions with nothing to compute that were captured since the process started.
   static long long regions_without_graph;
 
-  // Whether others may have regions in its table.
-  bool is_sharing() const { return table_ != &own_; }
   // All regions, point by point.
   std::vector<std::shared_ptr<Region>> regions() const;
   void clear();
@@ -197,13 +174,9 @@ class Captured {
   PyObject* make(Call* call, PyObject* function, PyObject* const* arguments, size_t nargsf, PyObject* kwnames);
   PyObject* take(Call* call, py::ThreadState* ts, py::Frame* frame);
 
+  using Key = std::vector<const void*>;
   std::shared_ptr<Point> point_of(const interp::StackState& state);
   const std::shared_ptr<Point>& entry_point(PyFunctionObject* function);
-
-  // A shared point has enough regions of others, or they gave it up: this function goes on with a table of its own. (Otherwise
-  // functions that differ in what guards compare would use up each other's limit.)
-  bool is_crowded(const Point& point) const;
-  void leave_table();
 
   Ref<> inspect_point(const Point& point, PyObject* const* slots, bool rows);
 
@@ -246,10 +219,13 @@ class Captured {
 
   Frontend frontend_;
   bool fullgraph_;
-  const int64_t number_;  // never used again
-  Ref<> owner_;           // of the table, if that is shared
-  PointTable own_;
-  PointTable* table_;
+  const void* entry_code_ = nullptr;  // of the last call's function, and its globals:
+  const void* entry_globals_ = nullptr;
+  int entry_variant_ = 0;
+  std::shared_ptr<Point> entry_;                  // where it began
+  std::map<Key, std::shared_ptr<Point>> points_;  // shared: a reset may come in the middle of a call
+  std::vector<Ref<PyCodeObject>> codes_;          // of the keys: their addresses must stay theirs
+  std::unordered_set<const void*> skipped_;  // codes among them that asked not to be captured: their calls are breaks
   std::string last_miss_;
 };
 

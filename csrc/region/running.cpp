@@ -97,23 +97,18 @@ ALTERNATOR_WARM PyObject* Captured::take(Call* call, py::ThreadState* ts, py::Fr
     return py::run_in_default_loop(ts, frame, 0);  // the user's own modes see every call
   }
   std::shared_ptr<Point> shared = entry_point(frame->f_func);
+  Point& point = *shared;
   std::shared_ptr<Region> region = std::move(call->found);
-  if (shared->conduct == Conduct::Native && shared->regions.empty() && call->inspecting == Inspection::No &&
-      !is_crowded(*shared)) {
+  if (point.conduct == Conduct::Native && point.regions.empty() && call->inspecting == Inspection::No) {
     return run_natively(ts, frame);
   }
   EntrySlots slots(ts, frame->f_func, frame->localsplus, frame->f_code->co_nlocalsplus);
   if (call->inspecting != Inspection::No) {
-    return inspect_point(*shared, slots.data(), call->inspecting == Inspection::Rows).release();
+    return inspect_point(point, slots.data(), call->inspecting == Inspection::Rows).release();
   }
   if (!call->looked) {
-    region = find(*shared, slots.data());
+    region = find(point, slots.data());
   }
-  if (region == nullptr && is_crowded(*shared)) {
-    leave_table();
-    shared = entry_point(frame->f_func);
-  }
-  Point& point = *shared;
   if (region != nullptr && region->exit.frames.empty()) {
     Ref<> result = run_region(*region, slots.data(), nullptr);
     return result || PyErr_Occurred() ? result.release() : py::run_in_default_loop(ts, frame, 0);
@@ -166,13 +161,9 @@ Ref<> Captured::drive(interp::StackState state, bool at_break, bool dull) {
       return interp::recreate(std::move(state));
     }
     std::shared_ptr<Point> shared = point_of(state);
-    std::vector<PyObject*> slots = record::flatten(state);
-    std::shared_ptr<Region> region = find(*shared, slots.data());
-    if (region == nullptr && is_crowded(*shared)) {
-      leave_table();
-      shared = point_of(state);
-    }
     Point& point = *shared;
+    std::vector<PyObject*> slots = record::flatten(state);
+    std::shared_ptr<Region> region = find(point, slots.data());
     if (region == nullptr && point.conduct == Conduct::Capture) {
       region = capture(point, state);
       if (region == nullptr && PyErr_Occurred()) {
