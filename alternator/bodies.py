@@ -26,7 +26,7 @@ from torch.utils.checkpoint import checkpoint, noop_context_fn
 from alternator import _capture
 from alternator.graph_modules import make_graph_module
 from alternator.graphs import make_example
-from alternator.torch_errors import Unsupported
+from alternator.torch_errors import GivenUp, Unsupported
 
 LOST = "a tensor that was made inside the function of a higher-order operator, and is none of its results"
 set_grad_enabled = torch._C._set_grad_enabled
@@ -66,6 +66,8 @@ class Body:
     def close(self):
         if self.find_state() != self.state:
             raise Unsupported("a state that is changed inside the function of a higher-order operator")
+        if self.tracer.has_floats():
+            raise GivenUp("a float that changes, beside the function of a higher-order operator")
         writer = self.tracer.writer
         self.calls, self.sites = writer.calls[self.first_call :], writer.sites[self.first_call :]
         del writer.calls[self.first_call :], writer.sites[self.first_call :]

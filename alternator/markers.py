@@ -140,6 +140,7 @@ def note_error_setting(tracer, func, args, kwargs):
 
 
 substitution = Substitution()
+polyfills = Substitution()  # which only take-over brings
 
 
 @functools.cache
@@ -168,16 +169,20 @@ def find_substitutes():
 
 
 def install():
-    """Take over what TorchDynamo knew before: Python stand-ins for C functions, and its own questions."""
+    """Take over what TorchDynamo is asked by programs."""
     for fn, other in find_substitutes():
         substitution.put(fn, other)
     decorators.DynamoConfigPatchProxy.__call__ = wrap_with_settings
     _capture.add_contract("setting", dynamo_utils._get_error_on_graph_break)
     _capture.add_contract("state", dynamo_utils._set_error_on_graph_break)
     make_notes()[dynamo_utils._set_error_on_graph_break] = note_error_setting
+
+
+def take_polyfills():
+    """Have Python functions of TorchDynamo's stand for C functions, as they do where it traces."""
     for original, wrapped in find_stand_ins().items():
         if _capture.has_contract(original) is None and _capture.substitute_of(original) is None:
-            substitution.put(original, wrapped.__torch_dynamo_polyfill__)
+            polyfills.put(original, wrapped.__torch_dynamo_polyfill__)
 
 
 def find_earlier():

@@ -387,6 +387,7 @@ def install():
     if _originals:
         return
     watch_markers()
+    markers.take_polyfills()
     _originals.update(put_in_place(replacements))
 
 
@@ -396,6 +397,7 @@ def uninstall():
         return
     replace_everywhere(dict(_originals))
     _originals.clear()
+    markers.polyfills.take_back()
     if not compiling.uses_markers:
         markers.uninstall()
         replace_everywhere(dict(_marked))

@@ -182,7 +182,8 @@ bool Recorder::call_symbols(PyObject* callable, PyObject* const* arguments, Py_s
     follow_combination(steal(PyObject_CallMethod(tracer_, "measure", "O", arguments[0])));
     return true;
   }
-  static PyObject* const representation = PyDict_GetItemString(PyEval_GetBuiltins(), "repr");
+  static constinit Once<PyObject*> representation_of;
+  PyObject* representation = representation_of.get([] { return PyDict_GetItemString(PyEval_GetBuiltins(), "repr"); });
   if ((callable == representation || callable == reinterpret_cast<PyObject*>(&PyUnicode_Type)) && count == 1) {
     return follow_text({arguments[0]});
   }

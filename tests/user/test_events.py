@@ -104,7 +104,8 @@ def test_recompilations_and_limits():
     assert [event.reason for event in pick(heard, events.Recompiled)] == ["`n` was 0, is now 1", "`n` was 1, is now 2"]
     assert pick(heard, events.Recompiled)[0].guard == "n"
     with pytest.warns(UserWarning, match="recompile_limit"):
-        heard = hear(fn, *((X, n + 0.5, []) for n in range(10)))
+        with torch._dynamo.config.patch(specialize_float=True):
+            heard = hear(fn, *((X, n + 0.5, []) for n in range(10)))
     (limit,) = pick(heard, events.LimitReached)
     assert (limit.limit, limit.value) == ("recompile_limit", 8)
 
