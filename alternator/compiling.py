@@ -504,6 +504,9 @@ def clear_shapes():
             method.cache_clear()
     if symbolic is not None:
         FakeTensorMode.cache_clear()
+    shapes = sys.modules.get("alternator.shapes")
+    for environment in list(shapes.environments) if shapes is not None else ():
+        environment.fake_tensor_cache.clear()
 
 
 def frames_translated() -> int:

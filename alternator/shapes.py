@@ -15,6 +15,7 @@ import contextlib
 import functools
 import math
 import operator
+import weakref
 
 import sympy
 import torch
@@ -153,11 +154,16 @@ def without_hints(tensor):
             tensor._dynamo_hint_overrides = hints
 
 
+# Those that live. What one remembers of operators keeps it alive, in a way that no collector sees.
+environments = weakref.WeakSet()
+
+
 class Shapes:
     """The symbols of one trace."""
 
     def __init__(self, writer):
         self.env = ShapeEnv(assume_static_by_default=True, allow_scalar_outputs=True)
+        environments.add(self.env)
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.writer = writer
         self.fakes = {}  # id of a fake -> (it, the one with symbols or a static one for FakeTensorMode)
