@@ -1,6 +1,6 @@
 """Loops as higher-order operators: torch.while_loop, scan and map.
 
-Each function is traced once as a body (bodies.py), with tensors of its own for arguments; tensors from before that it
+Each function is traced once as a body (bodies.py), with tensors of its own for arguments. Tensors from before that it
 uses are further operands. A body runs any number of times, so it must change nothing. What cannot be captured is a
 break at the operator (higher_order.py). Conventions are TorchDynamo's.
 """

@@ -20,6 +20,19 @@ bool whole_process = false;
 bool buried = false;  // ours was left below somebody else's, TorchDynamo's for one, who calls it
 py::EvalFunction previous_hook = nullptr;
 
+// Lets the hook that was there before ours have a frame. It may have been put on top of ours once more, as TorchDynamo's is
+// when it goes to work under a call of ours: then it gives the frame back to us, and CPython's loop has to run it.
+PyObject* pass_on(py::ThreadState* ts, py::Frame* frame, int throwflag) {
+  ThreadMode& mode = thread_mode;
+  if (py::is_default_loop(previous_hook) || mode.passed == frame) {
+    return py::run_in_default_loop(ts, frame, throwflag);
+  }
+  py::Frame* outer = std::exchange(mode.passed, frame);
+  PyObject* result = previous_hook(ts, frame, throwflag);
+  mode.passed = outer;
+  return result;
+}
+
 // A frame that a finaliser of an abandoned object asks for: a generator is closed as if its body did not mind, a function
 // returns at once.
 PyObject* discard(int throwflag) { return throwflag ? nullptr : Py_NewRef(Py_None); }
@@ -39,9 +52,9 @@ PyObject* run(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   } else if (mode.restoring != nullptr) {
     // The garbage collector or a signal handler came in between: no part of the run that is about to begin.
     Unobserved native;
-    return previous_hook(ts, frame, throwflag);
+    return pass_on(ts, frame, throwflag);
   } else if (py::is_traced(ts) || py::makes_generator(frame)) {
-    return previous_hook(ts, frame, throwflag);
+    return pass_on(ts, frame, throwflag);
   }
   ++frames_interpreted;
   if (mode.observer != nullptr) {
@@ -64,7 +77,7 @@ PyObject* hook(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   ThreadMode& mode = thread_mode;
   bool taken = mode.taker != nullptr && !throwflag && mode.taker->wants(frame) && !py::is_traced(ts);
   if (!taken && mode.interpreting == 0 && !whole_process) {
-    return previous_hook(ts, frame, throwflag);
+    return pass_on(ts, frame, throwflag);
   }
   return enter(ts, frame, throwflag, taken);
 }

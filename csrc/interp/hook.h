@@ -30,6 +30,7 @@ struct ThreadMode {
   int interpreting = 0;             // nested requests of this thread
   Observer* observer = nullptr;     // of the current run
   FrameTaker* taker = nullptr;      // waits for a frame
+  py::Frame* passed = nullptr;      // was given to the hook that was there before ours
   StackState* restoring = nullptr;  // frames that the next call of their outermost function is to be given
 };
 extern thread_local constinit ThreadMode thread_mode;

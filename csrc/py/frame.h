@@ -152,6 +152,7 @@ using EvalFunction = _PyFrameEvalFunction;
 inline PyObject* run_in_default_loop(ThreadState* ts, Frame* frame, int throwflag) {
   return _PyEval_EvalFrameDefault(ts, frame, throwflag);
 }
+inline bool is_default_loop(EvalFunction hook) { return hook == &_PyEval_EvalFrameDefault; }
 inline EvalFunction current_hook(ThreadState* ts) {
   EvalFunction hook = ts->interp->eval_frame;
   return hook ? hook : _PyEval_EvalFrameDefault;

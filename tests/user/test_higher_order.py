@@ -231,3 +231,31 @@ def test_operators_in_the_graph():
     (call,) = [node for node in backend.graphs[0].graph.nodes if node.target is torch.ops.higher_order.while_loop]
     condition, body, carried, lifted = call.args
     assert (condition.target, body.target, len(carried), len(lifted)) == ("cond_fn_0", "body_fn_0", 2, 1)
+
+
+def test_loops_that_are_no_graph():
+    seen = []
+
+    def view(x):
+        return map_rows(lambda row: row[:4], x)
+
+    def number(x):
+        return torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.sin()), (0, x * 2))
+
+    def differentiated(x):
+        return scan(lambda carry, y: (carry + y, carry * 1.0), torch.zeros(8), x * WEIGHT.clone().requires_grad_())
+
+    def append(x):
+        return map_rows(lambda row: seen.append(1) or row.sin(), x)
+
+    for fn in (view, number, differentiated, append):
+        compiled = torch.compile(fn, backend="eager")
+        try:
+            expected = fn(X)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                compiled(X)
+        else:
+            check(compiled(X), expected)
+        with pytest.raises(alternator.Unsupported):
+            torch.compile(fn, backend="eager", fullgraph=True)(X)
