@@ -221,9 +221,14 @@ def make_rows() -> dict[str, list]:
         "appends": [list.append, collections.deque.append],
         "extends": [*methods(list, "extend", "__iadd__"), collections.deque.extend],
         "sets_item": [
-            *methods(dict, "__setitem__", "__delitem__", "pop", "setdefault"),
-            *methods(collections.OrderedDict, "__setitem__", "__delitem__", "pop", "setdefault"),
-            *(operator.setitem, operator.delitem, set.add, set.discard, set.remove),
+            *methods(dict, "__setitem__", "setdefault"),
+            *methods(collections.OrderedDict, "__setitem__", "setdefault"),
+            *(operator.setitem, set.add, set.discard, set.remove),
+        ],
+        "removes_item": [
+            *methods(dict, "__delitem__", "pop"),
+            *methods(collections.OrderedDict, "__delitem__", "pop"),
+            operator.delitem,
         ],
         "searches": [list.remove, list.sort, collections.deque.remove],
         "updates": [

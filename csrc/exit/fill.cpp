@@ -385,7 +385,7 @@ bool ExitWriter::add_dict_effect(const journal::Body& body, int node) {
   std::vector<PyObject*> expected, gone;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(old_keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(old_keys.get(), i);
-    (py::dict_item(now, key) ? expected : gone).push_back(key);
+    (py::dict_item(now, key) && !body.is_removed(key) ? expected : gone).push_back(key);
   }
   Py_ssize_t at = 0;
   for (; at < PyList_GET_SIZE(keys.get()) && at < static_cast<Py_ssize_t>(expected.size()); ++at) {
@@ -405,7 +405,7 @@ bool ExitWriter::add_dict_effect(const journal::Body& body, int node) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyList_GET_ITEM(keys.get(), i);
     PyObject* value = py::dict_item(now, key);
-    if (value == py::dict_item(old, key) && !body.is_overwritten(key)) {
+    if (value == py::dict_item(old, key) && !body.is_overwritten(key) && !body.is_removed(key)) {
       continue;
     }
     Effect effect{EffectKind::SetItem, node};

@@ -125,6 +125,9 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
       return steal(PyCMethod_New(like->m_ml, part(step, 0), like->m_module, nullptr));
     }
     case StepKind::View: return steal(py::make_view(part(step, 0), reinterpret_cast<PyTypeObject*>(step.object.get())));
+    case StepKind::DictIterator:
+      return steal(
+          py::make_dict_iterator(part(step, 0), reinterpret_cast<PyTypeObject*>(step.object.get()), step.number));
     case StepKind::Call: {
       Ref<> arguments = make_tuple(step.parts);
       return arguments ? steal(PyObject_CallObject(at(step.index), arguments.get())) : nullptr;

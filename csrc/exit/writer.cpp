@@ -282,6 +282,9 @@ int ExitWriter::add_fresh(PyObject* value) {
     step.index = add(as_object(type));
     return add_with_attributes(value, add_items(value, std::move(step)));
   }
+  if (py::iterator_kind(value) == py::IteratorKind::Dict) {
+    return add_dict_iterator(value);
+  }
   if (py::is_rebuilt_by_reduce(type)) {
     return add_reduced(value);
   }
@@ -411,6 +414,23 @@ int ExitWriter::add_empty_generator(PyObject* value, PyFunctionObject* function)
     return refuse(value);
   }
   return emit(value, std::move(step));
+}
+
+// Over a dict from outside: begun and advanced before the effects, so that it sees what becomes of the dict afterwards.
+// One that was begun after the trace had changed the dict cannot be made in this way.
+int ExitWriter::add_dict_iterator(PyObject* value) {
+  PyObject* dict = py::inner_of(value, py::IteratorKind::Dict);
+  if (dict == nullptr || !around_.outside(dict)) {
+    return add_reduced(value);
+  }
+  PyObject* before = journal_.original(dict);
+  if (py::word_at_offset(value, py::used_offset()) != PyDict_Size(before != nullptr ? before : dict)) {
+    return refuse(value);
+  }
+  Step step{StepKind::DictIterator};
+  step.object = share(as_object(Py_TYPE(value)));
+  step.number = py::count_given(value);
+  return add_part(&step, dict) ? emit(value, std::move(step)) : -1;
 }
 
 int ExitWriter::add_reduced(PyObject* value) {

@@ -15,6 +15,17 @@ bool same_key(PyObject* a, PyObject* b) {
          (a != nullptr && b != nullptr && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && _PyUnicode_EQ(a, b));
 }
 
+// Two keys of a dict, which run no code of the program's when they are compared; tensors are the same or not.
+bool equal_key(PyObject* a, PyObject* b) {
+  if (a == b || PyType_HasFeature(Py_TYPE(a), Py_TPFLAGS_HEAPTYPE) ||
+      PyType_HasFeature(Py_TYPE(b), Py_TPFLAGS_HEAPTYPE)) {
+    return a == b;
+  }
+  int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  forget_error();
+  return equal == 1;
+}
+
 PyObject** slot_at(PyObject* owner, Py_ssize_t offset) {
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset);
 }
@@ -110,6 +121,17 @@ bool Journal::note_body(PyObject* owner) {
 bool Body::is_overwritten(PyObject* key) const {
   return std::any_of(overwritten.begin(), overwritten.end(),
                      [&](const Ref<>& one) { return same_key(one.get(), key); });
+}
+
+bool Body::is_removed(PyObject* key) const {
+  return std::any_of(removed.begin(), removed.end(), [&](const Ref<>& one) { return equal_key(one.get(), key); });
+}
+
+void Journal::note_removed(PyObject* owner, PyObject* key) {
+  Body& body = bodies_[body_of_.at(owner)];
+  if (!body.is_removed(key)) {
+    body.removed.push_back(share(key));
+  }
 }
 
 void Journal::note_overwritten(PyObject* owner, PyObject* key) {

@@ -33,11 +33,13 @@ struct Body {
   Ref<> owner;
   Ref<> twin;                      // holds the original contents
   std::vector<Ref<>> overwritten;  // keys of a dict whose values were replaced unread, whatever they were
+  std::vector<Ref<>> removed{};    // keys of a dict that were taken out: one that is there again stands at its end
 #if defined(ALTERNATOR_CHECKS)
   std::vector<PyObject*> contents{};  // of the original; only to be compared
 #endif
 
   bool is_overwritten(PyObject* key) const;
+  bool is_removed(PyObject* key) const;
 };
 
 // What a trace does with a functools.lru_cache. The cache stays as it is: it is called when the region has run.
@@ -65,6 +67,8 @@ class Journal {
 
   // An item of a noted dict is replaced, and there is no guard for what it was. Its key is a string, or known by its identity.
   void note_overwritten(PyObject* owner, PyObject* key);
+  // An item of a noted dict is taken out.
+  void note_removed(PyObject* owner, PyObject* key);
   bool is_overwritten(PyObject* owner, PyObject* key) const;
 
   // Notes an iterator of a known kind before it is advanced.

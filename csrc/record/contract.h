@@ -36,6 +36,10 @@ struct Contract {
 
   Reads reads(size_t argument) const { return argument == 0 ? first : others; }
 };
+// The second argument is the key of the item that is changed.
+inline bool changes_entry(const Contract& contract) {
+  return contract.writes == Writes::Entry || contract.writes == Writes::Removed;
+}
 
 // Fills the table: {name of a contract: iterable of callables}. False with an exception set.
 bool fill_contracts(PyObject* rows);

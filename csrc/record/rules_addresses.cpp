@@ -66,7 +66,7 @@ bool Recorder::finds_by_address(const Contract* contract, PyObject* callable, Py
   }
   PyObject* self = receiver_of(callable);
   PyObject* first = self != nullptr ? self : count > 0 ? arguments[0] : nullptr;
-  bool by_key = contract->first == Reads::Key || contract->first == Reads::Length || contract->writes == Writes::Entry;
+  bool by_key = contract->first == Reads::Key || contract->first == Reads::Length || changes_entry(*contract);
   return contract->first == Reads::Identity || (by_key && first != nullptr && is_own_table(first));
 }
 

@@ -261,6 +261,9 @@ void Recorder::record_star_call(const py::CallSite& site) {
   PyObject* args = *site.star;
   bool tuple = PyTuple_Check(args) && Py_TYPE(args)->tp_iter == PyTuple_Type.tp_iter;
   if (!tuple && !(PyList_Check(args) && Py_TYPE(args)->tp_iter == PyList_Type.tp_iter)) {
+    if (Py_TYPE(args)->tp_iter == nullptr && !PySequence_Check(args)) {
+      return abort(AbortReason::UnsupportedInstruction, "a call with * of something that has no items");
+    }
     // C code would take its items: a stand-in does so, and makes the call.
     Ref<> all = steal(PyTuple_Pack(2, *site.callable, args));
     Ref<> call = unpacking_call();

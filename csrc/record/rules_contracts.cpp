@@ -145,7 +145,7 @@ bool Recorder::takes_unseen(PyObject* callable, const Contract& contract, size_t
   }
   Reads reads = contract.reads(number);
   bool names = number == 1 && (contract.first == Reads::Attribute || contract.first == Reads::Key ||
-                               contract.writes == Writes::Attribute || contract.writes == Writes::Entry);
+                               contract.writes == Writes::Attribute || changes_entry(contract));
   if (reads == Reads::Type) {
     return source::is_plain_sequence(value) || (followed_.count(value) != 0 && is_moving(value));
   }
@@ -249,6 +249,7 @@ void Recorder::record_written(const Contract& contract, bool slot, const std::ve
       return record_attribute_write(first, values[1], values.size() == 2);
     case Writes::End: return record_container_write(first, py::has_limit(first) ? Reach::Whole : Reach::Nothing);
     case Writes::Entry:
+    case Writes::Removed:
       if (values.size() < 2) {
         return;  // raises TypeError
       }
@@ -256,7 +257,8 @@ void Recorder::record_written(const Contract& contract, bool slot, const std::ve
         record_stored(values[1], values[2]);
       }
       if (source::is_tensor(first) || PyDict_Check(first)) {
-        return record_item_write(first, values[1], false, true);
+        bool removes = contract.writes == Writes::Removed && PyDict_Check(first);
+        return record_item_write(first, values[1], removes, true);
       }
       expose(values[1], Reads::Compared);
       return ended_ ? void() : record_container_write(first, Reach::Whole);

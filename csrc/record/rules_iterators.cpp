@@ -97,7 +97,9 @@ bool Recorder::record_advance(PyObject* iterator, Item* item) {
     case IteratorKind::Dict:
       if (advanced_[iterator]++ == 0) {
         graph_.read(node, Kind::Slot, name, py::inner_offset(kind), inner);
-        graph_.read_word(node, py::position_offset(), py::word_at_offset(iterator, py::position_offset()));
+        for (Py_ssize_t offset : {py::position_offset(), py::used_offset()}) {
+          graph_.read_word(node, offset, py::word_at_offset(iterator, offset));
+        }
         if (inner != nullptr) {
           record_contents(inner);
         }

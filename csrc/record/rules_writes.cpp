@@ -270,13 +270,15 @@ void Recorder::record_item_write(PyObject* container, PyObject* key, bool delete
       }
       // The dict of an instance: the same place as the attribute.
       record_write(PlaceKind::Attribute, found->second, key);
-      if (!ended_ && deletes && !journal_.note_deletion(found->second, key)) {
+      bool there = deletes && py::dict_item(container, key) != nullptr;  // pop() may find nothing
+      if (!ended_ && there && !journal_.note_deletion(found->second, key)) {
         abort(AbortReason::WriteOutside, of_type(container));
       }
       return;
     }
     bool stores = deciding_ && py::Step(position_.instruction).op == py::Op::kSTORE_SUBSCR;
-    return record_container_write(container, stores ? Reach::Overwritten : Reach::Item, key);
+    record_container_write(container, stores ? Reach::Overwritten : Reach::Item, key);
+    return !ended_ && deletes ? journal_.note_removed(container, key) : void();
   }
   record_container_write(container, PyLong_CheckExact(key) && !deletes ? Reach::Item : Reach::Whole, key);
 }

@@ -108,6 +108,13 @@ row("key of an OrderedDict that is a tuple", [CALL], "d=collections.OrderedDict(
 row("key that is NaN", [("again",), ("args[2]", "fresh")], "d={1: 2}, v=float('nan')", "d[v] = v\nreturn x + 1")
 row("items of a slice's new value are the same", [], "a=[1, 2], v=[[3], (4, 'a')]", "a[1:] = v\nreturn x * 2, a, v")
 
+row("item that is taken out and put back", [("args[2]", "0"), CALL], "d=held, k=None",
+    "d.pop(k, None)\nd[k] = 1\nreturn x + 1", "held = {'a': 1}")  # fmt: skip
+row("dict that grows in a loop over it, behind a break", [], "d={'a': 1, 'b': 2}",
+    "for k, v in d.items():\n    stop()\n    x = x + v\n    d[k + 'c'] = 3\nreturn x")  # fmt: skip
+row("dict whose values change in a loop over it, behind a break", [("args[1]['b']", "+1")], "d={'a': 1, 'b': 2}",
+    "for k, v in d.items():\n    stop()\n    x = x + v\n    d['b'] = 7\nreturn x, d")  # fmt: skip
+
 # ---- exceptions ------------------------------------------------------------------------------------------------------
 row("text of an exception of starmap", [("args[1][1]", "None")], "a=[(1, 2), (3, 4)]", "[*itertools.starmap(max, a)]")
 row(
@@ -126,6 +133,9 @@ row(
 
 row("traceback where one of the running statistics is missing", [], "", "return norm(x + 1)",
     "norm = torch.nn.BatchNorm1d(4)\nnorm._buffers['running_mean'] = None")  # fmt: skip
+
+row("star of something that has no items", [], "a=None, d={1: 2}",
+    "try:\n    stop(*a, **d)\nexcept TypeError as error:\n    return x + 1, repr(error)")  # fmt: skip
 
 # ---- crashes ---------------------------------------------------------------------------------------------------------
 row("index that contains itself", [], "b=[1]", "b[0] = b\nreturn (x + 1)[b]")
