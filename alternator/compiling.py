@@ -36,7 +36,7 @@ from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
-from alternator.recording import Tracer, find_dynamics
+from alternator.recording import Compiling, Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
@@ -243,14 +243,18 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
         load_backend(forced_backend or backend)
         ignore_books()
         tracer = begin()
-        if tracer is not None:
-            tracer.dynamic = find_dynamics(dynamic)
-        if tracer is not None and untraceable:
-            try:
-                tracer.add_rules(untraceable)
-            except BaseException:
-                tracer.end(False)
-                raise
+        if tracer is None:
+            return None
+        tracer.dynamic = find_dynamics(dynamic)
+        if untraceable:
+            tracer.add_rules(untraceable)
+        traces = Compiling.traces
+        try:
+            tracer.begin()  # last: from here on the core sees to its end
+        except BaseException:  # an interruption, before it was begun or just afterwards
+            if Compiling.traces != traces:
+                Compiling.end()
+            raise
         return tracer
 
     def finish(tracer):

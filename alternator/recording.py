@@ -152,6 +152,9 @@ class Tracer:
         self.sets_generator = False
         self.relies_on_offsets = False  # where an input begins in its storage
         self.unusual = []  # reasons to record every call here, not in csrc/record/quick_calls.cpp
+
+    def begin(self):
+        """Begin the trace; end() ends it."""
         Compiling.begin()
 
     def add_rules(self, rules):
