@@ -17,18 +17,24 @@ namespace {
 // Guarded by the GIL.
 int hook_users = 0;
 bool whole_process = false;
-bool buried = false;  // ours was left below somebody else's, TorchDynamo's for one, who calls it
-py::EvalFunction previous_hook = nullptr;
+py::EvalFunction previous_hook = nullptr;  // was there before ours
+py::EvalFunction burying_hook = nullptr;   // somebody else's that was left on top of ours, TorchDynamo's for one; it calls ours
 
-// Lets the hook that was there before ours have a frame. It may have been put on top of ours once more, as TorchDynamo's is
-// when it goes to work under a call of ours: then it gives the frame back to us, and CPython's loop has to run it.
+// Lets the next hook have a frame: the one that buried ours, and when it gives the frame back to us, the one that was there
+// before. A hook that is on top has had the frame already, be it for the second time in the chain (TorchDynamo's, when it
+// goes to work under a call of ours).
 PyObject* pass_on(py::ThreadState* ts, py::Frame* frame, int throwflag) {
   ThreadMode& mode = thread_mode;
-  if (py::is_default_loop(previous_hook) || mode.passed == frame) {
+  const bool comes_back = mode.passed == frame;
+  const py::EvalFunction topmost = py::current_hook(ts);
+  const bool to_burying = burying_hook != nullptr && burying_hook != topmost && !comes_back;
+  const py::EvalFunction next = to_burying ? burying_hook : previous_hook;
+  const bool had_it = next == topmost || (comes_back && (burying_hook == nullptr || burying_hook == next));
+  if (py::is_default_loop(next) || had_it) {
     return py::run_in_default_loop(ts, frame, throwflag);
   }
   py::Frame* outer = std::exchange(mode.passed, frame);
-  PyObject* result = previous_hook(ts, frame, throwflag);
+  PyObject* result = next(ts, frame, throwflag);
   mode.passed = outer;
   return result;
 }
@@ -87,22 +93,26 @@ void acquire_hook() {
     return;
   }
   py::ThreadState* ts = py::current_thread();
-  if (!hook_is_topmost(ts) && !buried) {  // on top once more, each of the two would call the other
+  if (hook_is_topmost(ts)) {
+    burying_hook = nullptr;  // it went away
+  } else if (burying_hook == nullptr || py::is_default_loop(py::current_hook(ts))) {
+    burying_hook = nullptr;
     previous_hook = py::current_hook(ts);
     py::set_hook(ts, &hook);
+  } else if (burying_hook == py::current_hook(ts)) {
+    py::set_hook(ts, &hook);  // on top once more
   }
-  buried = false;
 }
 
 void release_hook() {
   if (--hook_users > 0) {
     return;
   }
-  // If somebody put a hook on top of ours, it will call us; we then call on. Taking it away would take theirs.
   py::ThreadState* ts = py::current_thread();
-  buried = !hook_is_topmost(ts);
-  if (!buried) {
-    py::set_hook(ts, previous_hook);
+  if (hook_is_topmost(ts)) {
+    py::set_hook(ts, burying_hook != nullptr ? burying_hook : previous_hook);
+  } else if (burying_hook == nullptr) {
+    burying_hook = py::current_hook(ts);  // it will call us, and we call on: taking ours away would take theirs
   }
 }
 
