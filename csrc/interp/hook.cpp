@@ -18,7 +18,8 @@ namespace {
 int hook_users = 0;
 bool whole_process = false;
 py::EvalFunction previous_hook = nullptr;  // was there before ours
-py::EvalFunction burying_hook = nullptr;   // somebody else's that was left on top of ours, TorchDynamo's for one; it calls ours
+py::EvalFunction burying_hook =
+    nullptr;  // somebody else's that was left on top of ours, TorchDynamo's for one; it calls ours
 
 // Lets the next hook have a frame: the one that buried ours, and when it gives the frame back to us, the one that was there
 // before. A hook that is on top has had the frame already, be it for the second time in the chain (TorchDynamo's, when it

@@ -297,7 +297,7 @@ def test_regions_go_while_other_threads_run():
 
 # What may stay for each repetition: blocks of memory, kilobytes per 1000. The allocator's own habits are in the second.
 GROWTH = {"captures": (3, 12000), "functions": (3, 12000), "threads": (6, 30000), "calls": (0.01, 40)}
-SHARES = {"captures": 5, "functions": 1, "threads": 2, "calls": 100}
+SHARES = {"captures": 5, "functions": 1, "threads": 2, "calls": 10}
 
 
 @pytest.mark.no_asan  # memory is not CPython's then
