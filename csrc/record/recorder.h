@@ -369,7 +369,8 @@ class Recorder : public interp::Observer {
   std::optional<py::CallSite> call_site() const;
   void record_vector_call(const py::CallSite& site);
   void record_star_call(const py::CallSite& site);
-  bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional);
+  bool put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
+                    PyObject* names);
   // Pattern matching: record/rules_matching.cpp.
   void record_exception_match(PyObject* exception, PyObject* classes);
   void record_group_match(PyObject* exception, PyObject* classes);

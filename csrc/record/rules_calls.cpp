@@ -238,21 +238,29 @@ std::optional<py::CallSite> Recorder::call_site() const {
 void Recorder::record_vector_call(const py::CallSite& site) {
   computed_ = site.names == nullptr && call_symbols(*site.callable, site.arguments, site.count);
   bool known = computed_ && contract_of(*site.callable) == nullptr;  // it is C code, and all of it is done
-  if (!known && (computed_ || !put_stand_in(site.callable, site.arguments, site.count, site.positional()))) {
+  if (!known &&
+      (computed_ || !put_stand_in(site.callable, site.arguments, site.count, site.positional(), site.names))) {
     record_call(*site.callable, site.arguments, site.count);
   }
   computed_ = false;
 }
 
-bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional) {
+// True if the call is done with: another callable stands in its place, or the trace ends here.
+bool Recorder::put_stand_in(PyObject** callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
+                            PyObject* names) {
   substitute(callable);  // what a marker says
   auto* caller = reinterpret_cast<PyObject*>(position_.frame->f_func);
-  Ref<> other = stand_in_for(*callable, arguments, count, positional, caller);
+  std::optional<Ref<>> other = stand_in_for(*callable, arguments, count, positional, names, caller);
   forget_error();
-  bool put = static_cast<bool>(other);
+  if (!other) {  // the genuine error says whose arguments they are
+    abort(AbortReason::UnsupportedInstruction,
+          "a call of " + describe_callable(*callable) + " with arguments that it does not take");
+    return true;
+  }
+  bool put = static_cast<bool>(*other);
   if (put) {
     record_method_parts(*callable);
-    Py_SETREF(*callable, other.release());
+    Py_SETREF(*callable, other->release());
   }
   return put;
 }
@@ -297,7 +305,12 @@ void Recorder::record_star_call(const py::CallSite& site) {
       all.push_back(value);
     }
   }
-  if (!put_stand_in(site.callable, all.data(), static_cast<Py_ssize_t>(all.size()), Py_SIZE(args))) {
+  Ref<> names = kwargs != nullptr ? steal(PySequence_Tuple(kwargs)) : Ref<>();
+  if (kwargs != nullptr && !names) {
+    forget_error();
+    return abort(AbortReason::OutOfResources, "MemoryError");
+  }
+  if (!put_stand_in(site.callable, all.data(), static_cast<Py_ssize_t>(all.size()), Py_SIZE(args), names.get())) {
     record_call(*site.callable, all.data(), static_cast<Py_ssize_t>(all.size()));
   }
 }

@@ -1,8 +1,10 @@
 #include "record/stand_in.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/boundary.h"
 #include "record/contract.h"
@@ -79,6 +81,45 @@ bool applies(When when, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t
   return false;
 }
 
+// The function takes so many values without a name (its first parameter is bound already, if `bound`) and these names.
+bool takes(PyObject* function, Py_ssize_t positional, PyObject* names, bool bound) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  Ref<> held = steal(PyCode_GetVarnames(code));
+  PyObject* parameters = held.get();
+  if (!held) {
+    return false;
+  }
+  const int all = code->co_argcount + code->co_kwonlyargcount;
+  std::vector<bool> given(static_cast<size_t>(all));
+  positional += bound;
+  if (positional > code->co_argcount && (code->co_flags & CO_VARARGS) == 0) {
+    return false;
+  }
+  std::fill_n(given.begin(), std::min<Py_ssize_t>(positional, code->co_argcount), true);
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_GET_SIZE(names); ++i) {
+    int at = code->co_posonlyargcount;
+    while (at < all && PyUnicode_Compare(PyTuple_GET_ITEM(parameters, at), PyTuple_GET_ITEM(names, i)) != 0) {
+      ++at;
+    }
+    if (at < all ? given[at] : (code->co_flags & CO_VARKEYWORDS) == 0) {
+      return false;
+    }
+    if (at < all) given[at] = true;
+  }
+  PyObject* defaults = PyFunction_GET_DEFAULTS(function);
+  PyObject* named = PyFunction_GET_KW_DEFAULTS(function);
+  const Py_ssize_t needed = code->co_argcount - (defaults != nullptr ? PyTuple_GET_SIZE(defaults) : 0);
+  for (int i = 0; i < all; ++i) {
+    bool has_default = i < code->co_argcount
+                           ? i >= needed
+                           : named != nullptr && PyDict_Contains(named, PyTuple_GET_ITEM(parameters, i)) == 1;
+    if (!given[i] && !has_default) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool fill_stand_ins(PyObject* rows) {
@@ -100,8 +141,8 @@ bool fill_stand_ins(PyObject* rows) {
   return true;
 }
 
-Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count, Py_ssize_t positional,
-                   PyObject* caller) {
+std::optional<Ref<>> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t count,
+                                  Py_ssize_t positional, PyObject* names, PyObject* caller) {
   Ref<> self;
   if (Py_IS_TYPE(callable, &PyMethod_Type) && PyFunction_Check(PyMethod_GET_FUNCTION(callable))) {
     self = share(PyMethod_GET_SELF(callable));
@@ -111,7 +152,7 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   if (found == table.end() || found->second.when == When::Instance) {
     found = table.find(Py_TYPE(callable));
     if (found == table.end() || found->second.when != When::Instance || contract_of(callable) != nullptr) {
-      return nullptr;
+      return Ref<>();
     }
     self = share(callable);
   }
@@ -119,7 +160,7 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
   // A function that keeps addresses calls itself and its parts directly: only the outermost call is one of C code.
   bool is_part = recorder_of(callable) == RecordedBy::Keyed && recorder_of(caller) == RecordedBy::Keyed;
   if (entry.function == caller || is_part || !applies(entry.when, arguments, count, positional)) {
-    return nullptr;
+    return Ref<>();
   }
   if (PyCFunction_Check(callable) || is_method_wrapper(callable)) {
     self = steal(PyObject_GetAttrString(callable, "__self__"));
@@ -127,8 +168,11 @@ Ref<> stand_in_for(PyObject* callable, PyObject* const* arguments, Py_ssize_t co
       self = nullptr;
     }
   }
+  if (!takes(entry.function, positional, names, static_cast<bool>(self))) {
+    return std::nullopt;
+  }
   Ref<> target = self ? steal(PyMethod_New(entry.function, self.get())) : share(entry.function);
-  return target ? steal(PyCFunction_New(&relay_method, target.get())) : nullptr;
+  return target ? steal(PyCFunction_New(&relay_method, target.get())) : Ref<>();
 }
 
 Ref<> unpacking_call() {

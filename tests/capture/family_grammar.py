@@ -59,7 +59,7 @@ FORMS = {
         "$d.get($k, $n)",
         "getattr($o, 'n', $n)",
         "x.dim()",
-        "(0 if torch.is_tensor($n) else hash($n)) % 5",  # that of a tensor is its address
+        "(lambda k: 0 if torch.is_tensor(k) else hash(k))($n) % 5",  # that of a tensor is its address
         "$s.count('a')",
         "$l.count($v)",
         "stop($n)",
