@@ -137,9 +137,19 @@ row("traceback where one of the running statistics is missing", [], "", "return 
 row("star of something that has no items", [], "a=None, d={1: 2}",
     "try:\n    stop(*a, **d)\nexcept TypeError as error:\n    return x + 1, repr(error)")  # fmt: skip
 
-row("arguments that a function with a stand-in does not take", [], "a=[1], d={'key': 1}",
-    "f = any\ntexts = []\nfor call in (lambda: f(), lambda: f(a, a), lambda: sorted(**d), lambda: sum(a, start=1, end=2)):\n"
-    "    try:\n        call()\n    except TypeError as error:\n        texts.append(str(error))\nreturn x + 1, texts")  # fmt: skip
+row(
+    "arguments that a function with a stand-in does not take",
+    [],
+    "a=[1], d={'key': 1}",
+    """f = any
+texts = []
+for call in (lambda: f(), lambda: f(a, a), lambda: sorted(**d), lambda: sum(a, start=1, end=2)):
+    try:
+        call()
+    except TypeError as error:
+        texts.append(str(error))
+return x + 1, texts""",
+)
 
 # ---- crashes ---------------------------------------------------------------------------------------------------------
 row("index that contains itself", [], "b=[1]", "b[0] = b\nreturn (x + 1)[b]")
