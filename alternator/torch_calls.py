@@ -226,6 +226,8 @@ def make_tensor(tracer, func, args, kwargs):
         return record_call(tracer, func, args, kwargs)
     if isinstance(args[0] if args else kwargs.get("data"), torch.Tensor):
         raise Unsupported("torch.tensor of a tensor; use detach().clone()")
+    if not all(tensor.numel() == 1 for tensor in list_tensors([*args, *kwargs.values()])):
+        raise Unsupported("torch.tensor of tensors with several elements")  # torch raises; its definition stacks them
     result = tracer.compute(torch._refs.tensor, args, kwargs)
     return tracer.write("call_function", torch._refs.tensor, args, kwargs, result)
 
@@ -240,10 +242,14 @@ def make_like(tracer, func, args, kwargs):
     return record_call(tracer, torch.tensor, tuple(data), options)
 
 
-def holds_tensor(value):
+def list_tensors(value):
     if isinstance(value, (list, tuple)):
-        return any(map(holds_tensor, value))
-    return isinstance(value, torch.Tensor)
+        return [tensor for part in value for tensor in list_tensors(part)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def holds_tensor(value):
+    return bool(list_tensors(value))
 
 
 # Those that do the right thing with symbols (shapes.py).

@@ -146,8 +146,8 @@ PyObject* counts(PyObject* self, PyObject*) {
     guard::Checker::Counts counts = region->checker.counts();
     Ref<> row = steal(Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "guards", region->guards.guards.size(),
                                     "lists", counts.lists, "words", counts.words, "walked", counts.walked, "hits",
-                                    counts.hits, "walks", counts.walks, "copied", count_copied(region->undoing),
-                                    "looked_at", region->undoing.checks.size()));
+                                    counts.hits, "walks", counts.walks, "copied", count_copied(region->later.undoing),
+                                    "looked_at", region->later.undoing.checks.size()));
     if (!row || PyList_Append(list.get(), row.get()) < 0) {
       return nullptr;
     }

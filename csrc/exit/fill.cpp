@@ -143,6 +143,12 @@ bool ExitWriter::fill_attributes(PyObject* value, int index) {
   if (!attributes) {
     return refuse(value) >= 0;
   }
+  constexpr Py_ssize_t kOwnAndHere = 2;
+  if (Py_REFCNT(attributes.get()) > kOwnAndHere) {  // something else may be given out that has it: y.__dict__.update
+    Step step{StepKind::FillNamespace};
+    step.index = index;
+    return add_part(&step, attributes.get()) && emit_fill(std::move(step));
+  }
   Step step{StepKind::FillAttributes};
   step.index = index;
   PyObject *key, *item;

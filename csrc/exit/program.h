@@ -53,6 +53,7 @@ enum class StepKind : uint8_t {
   FillSet,
   FillCell,
   FillAttributes,  // names and values by turns
+  FillNamespace,   // the part is its __dict__
   FillSlots,       // the object is a tuple of offsets
   FillDeque,
   FillState,      // __setstate__

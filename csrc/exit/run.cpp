@@ -192,6 +192,7 @@ ALTERNATOR_WARM bool Runner::fill(const Step& step) {
     case StepKind::FillSet: return fill_table(step, target);
     case StepKind::FillCell: return PyCell_Set(target, part(step, 0)) == 0;
     case StepKind::FillAttributes: return fill_attributes(step, target);
+    case StepKind::FillNamespace: return PyObject_GenericSetDict(target, part(step, 0), nullptr) == 0;
     case StepKind::FillSlots:
       for (size_t i = 0; i < step.parts.size(); ++i) {
         Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(step.object.get(), i));

@@ -97,6 +97,17 @@ Ref<> map_slice(PyObject* object, const TensorMap& map) {
   return step ? steal(PySlice_New(start.get(), stop.get(), step.get())) : nullptr;
 }
 
+using Container = Ref<> (*)(PyObject*, const TensorMap&);
+
+Container container_of(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  return PyTuple_Check(value)    ? map_tuple
+         : type == &PyList_Type  ? map_list
+         : type == &PyDict_Type  ? map_dict
+         : type == &PySlice_Type ? map_slice
+                                 : nullptr;
+}
+
 }  // namespace
 
 Ref<> map_tensors(PyObject* value, const TensorMap& map) {
@@ -108,17 +119,13 @@ Ref<> map_tensors(PyObject* value, const TensorMap& map) {
     return map.of(value);
   }
   PyTypeObject* type = Py_TYPE(value);
-  if (PyTuple_Check(value)) {
-    return map_tuple(value, map);
-  }
-  if (type == &PyList_Type) {
-    return map_list(value, map);
-  }
-  if (type == &PyDict_Type) {
-    return map_dict(value, map);
-  }
-  if (type == &PySlice_Type) {
-    return map_slice(value, map);
+  if (Container container = container_of(value)) {
+    if (Py_EnterRecursiveCall(" in the arguments of a function of torch")) {
+      return nullptr;  // it may contain itself
+    }
+    Ref<> mapped = container(value, map);
+    Py_LeaveRecursiveCall();
+    return mapped;
   }
   // torch takes what is derived from a number or a text for just that, members of enumerations among them; the code of a graph
   // could not always name those (two flags in one).

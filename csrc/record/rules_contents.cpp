@@ -367,6 +367,7 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
 void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   Sort sort = source::sort_of(object);
   if (sort == Sort::Primitive) {
+    use(object);  // the trace may have put it into a container from outside
     return compared ? record_compared(object) : void();
   }
   if (!graph_.read_type(Py_TYPE(object))) {  // its methods may be called: __eq__, __index__
@@ -505,7 +506,7 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
     python = python || (!by_base && method != nullptr && PyFunction_Check(method));
   }
   if (source::sort_of(object) == Sort::Primitive || PyType_Check(object) || python) {
-    return;
+    return use(object);  // the trace may have put it into a container from outside
   }
   if (PyExceptionInstance_Check(object) && !graph_.is_outside(object)) {
     return record_text(reinterpret_cast<PyBaseExceptionObject*>(object)->args, depth + 1);

@@ -266,9 +266,11 @@ void Session::plan_undoing(bool is_told) {
   forget_error();
   const bool has_symbols = shapes.get() != Py_None;
   for (bool keeps_order : {false, true}) {
-    tensor::Undoing undoing = writes_.plan(input_tensors_, keeps_order, has_symbols);
-    repeatable_ = repeatable_ && (is_told || undoing.is_complete);
-    (keeps_order ? undoing_in_order_ : undoing_) = std::move(undoing);
+    for (tensor::Risks risks : {tensor::Risks::OfValues, tensor::Risks::All}) {
+      undoing_[risks == tensor::Risks::All][keeps_order] =
+          writes_.plan(input_tensors_, risks, keeps_order, has_symbols);
+    }
+    repeatable_ = repeatable_ && (is_told || undoing_[false][keeps_order].is_complete);
   }
 }
 

@@ -61,7 +61,9 @@ class Session {
   // the inputs that it writes to, whose version counters tell.
   bool is_repeatable() const { return repeatable_; }
   // What has to be undone then. `keeps_order`: whoever runs the graph runs its nodes in their order.
-  const tensor::Undoing& undoing(bool keeps_order) const { return keeps_order ? undoing_in_order_ : undoing_; }
+  const tensor::Undoing& undoing(tensor::Risks risks, bool keeps_order) const {
+    return undoing_[risks == tensor::Risks::All][keeps_order];
+  }
   // The tracer says so, once the graph is finished.
   bool keeps_order() const;
   const std::vector<int>& written() const { return written_; }
@@ -120,8 +122,7 @@ class Session {
   bool repeatable_ = false;
   bool draws_ = false;
   tensor::WriteLog writes_;
-  tensor::Undoing undoing_in_order_;
-  tensor::Undoing undoing_;
+  tensor::Undoing undoing_[2][2];  // for risks of values or all; for whoever keeps the order of the nodes or not
 };
 
 // The function mode's type, added to the module. False with an exception set.

@@ -18,21 +18,15 @@ class Attempt {
     if (!region_.repeatable) {
       return true;
     }
-    const tensor::Undoing& undoing = region_.undoing;
-    if (!undoing.checks.empty() && !tensor::holds(undoing.checks, objects_.inputs())) {
+    const std::vector<tensor::ValueCheck>& checks = region_.later.undoing.checks;
+    if (!checks.empty() && !tensor::holds(checks, objects_.inputs())) {
       return false;
     }
     if (region_.draws) {
       random_.emplace();
     }
-    if (!region_.written.empty()) {
-      versions_ = objects_.versions(region_);
-    }
-    if (!undoing.ranges.empty()) {
-      backup_ = tensor::Backup::take(undoing, objects_.inputs());
-      return backup_ != nullptr;
-    }
-    return true;
+    // Copies for the first run are a precaution: not at any price.
+    return (!region_.has_run && prepare(region_.first, kMostAtFirst)) || prepare(region_.later, INT64_MAX);
   }
 
   // The graph failed, or the exit before it wrote anything; the exception is set. Torch's state is as it was, and the exception is
@@ -49,9 +43,24 @@ class Attempt {
   }
 
  private:
+  static constexpr int64_t kMostAtFirst = int64_t{1} << 28;
+
+  // False if there is no memory for the copies.
+  bool prepare(const Recovery& recovery, int64_t most) {
+    recovery_ = &recovery;
+    if (!recovery.written.empty()) {
+      versions_ = objects_.versions(recovery.written);
+    }
+    if (!recovery.undoing.ranges.empty()) {
+      backup_ = tensor::Backup::take(recovery.undoing, objects_.inputs(), most);
+      return backup_ != nullptr;
+    }
+    return true;
+  }
+
   // False if the graph has done something that cannot be undone.
   bool undo() {
-    if (!region_.repeatable || (!region_.written.empty() && versions_ != objects_.versions(region_)) ||
+    if (recovery_ == nullptr || (!recovery_->written.empty() && versions_ != objects_.versions(recovery_->written)) ||
         (backup_ && !backup_->restore())) {
       return false;
     }
@@ -63,6 +72,7 @@ class Attempt {
 
   const Region& region_;
   const CallObjects& objects_;
+  const Recovery* recovery_ = nullptr;  // null: nothing can be done
   std::optional<tensor::RandomState> random_;
   std::vector<uint32_t> versions_;
   std::unique_ptr<tensor::Backup> backup_;

@@ -62,10 +62,10 @@ class CallObjects {
                                      region.inputs.size() | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   }
   // Of the inputs that the graph writes to.
-  std::vector<uint32_t> versions(const Region& region) const {
+  std::vector<uint32_t> versions(const std::vector<int>& inputs) const {
     std::vector<uint32_t> found;
-    found.reserve(region.written.size());
-    for (int input : region.written) {
+    found.reserve(inputs.size());
+    for (int input : inputs) {
       found.push_back(tensor::version_of(objects_[1 + input]));
     }
     return found;

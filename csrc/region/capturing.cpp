@@ -337,7 +337,6 @@ Captured::Verdict Captured::finish_trace(Point& point, record::Session& session,
   region->inputs = session.inputs();
   region->storages = session.storages();
   region->repeatable = session.is_repeatable();
-  region->written = session.written();
   region->draws = session.draws();
   region->path = interp::take_path();
   note_drops(session, region);
@@ -348,6 +347,15 @@ Captured::Verdict Captured::finish_trace(Point& point, record::Session& session,
   check_pins(*region);
   mention_region(*region, session);
   return compile_graph(point, session, region);
+}
+
+static Recovery plan_recovery(const record::Session& session, tensor::Risks risks) {
+  Recovery recovery{session.undoing(risks, session.keeps_order()), session.written()};
+  std::erase_if(recovery.written, [&](int input) {
+    const std::vector<int>& kept = recovery.undoing.tensors;
+    return std::find(kept.begin(), kept.end(), input) != kept.end();
+  });
+  return recovery;
 }
 
 Captured::Verdict Captured::compile_graph(Point& point, record::Session& session, Region* region) {
@@ -379,11 +387,8 @@ Captured::Verdict Captured::compile_graph(Point& point, record::Session& session
   if (computes) {
     region->graph = std::move(answer);
   }
-  region->undoing = session.undoing(session.keeps_order());
-  std::erase_if(region->written, [&](int input) {
-    const std::vector<int>& kept = region->undoing.tensors;
-    return std::find(kept.begin(), kept.end(), input) != kept.end();
-  });
+  region->first = plan_recovery(session, tensor::Risks::All);
+  region->later = plan_recovery(session, tensor::Risks::OfValues);
   return session.read_symbols(&region->arguments, &region->conditions) ? Verdict::Finish : Verdict::GiveUp;
 }
 

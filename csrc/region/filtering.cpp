@@ -55,7 +55,8 @@ Ref<> make_rows(const guard::GuardList& list, const std::vector<PyObject*>& node
 // The nodes that something looks at which is no guard, and those of them whose facts have to stay.
 struct Needs {
   explicit Needs(const Region& region) : nodes(region.guards.nodes), geometry(nodes.size()), written(nodes.size()) {
-    bool copies = !region.undoing.ranges.empty() || !region.undoing.checks.empty();
+    const tensor::Undoing& first = region.first.undoing;  // has all that the later one has
+    bool copies = !first.ranges.empty() || !first.checks.empty();
     for (int node : region.inputs) {
       nodes[node] = true;
       geometry[node] = copies;

@@ -34,6 +34,12 @@ class Session;
 
 namespace alternator::region {
 
+// What has to be done about a graph that failed.
+struct Recovery {
+  tensor::Undoing undoing;   // to be undone
+  std::vector<int> written;  // inputs that cannot be put back: the graph must not have written to them yet
+};
+
 struct Region {
   Region() = default;
   Region(const Region&) = delete;
@@ -51,14 +57,15 @@ struct Region {
   Ref<> graph;                             // what the backend made; null if there is nothing to compute
   Ref<> path;                              // for tests (interp/watch.h): the instructions that it stands for; else null
   exits::ExitProgram exit;
-  std::vector<int> exit_nodes;  // nodes whose objects the exit needs, by the numbers that it has for them
-  bool repeatable = false;      // the program may run eagerly when the graph failed ..
-  tensor::Undoing undoing;      // .. when this is undone ..
-  std::vector<int> written;     // .. and of these inputs the graph had not yet written to any other
-  bool draws = false;           // the graph draws random numbers
-  int slots = 0;                // of the start
-  std::vector<int> drops;       // slots of the start whose values are gone at its end
-  std::vector<int> storages;    // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
+  std::vector<int> exit_nodes;   // nodes whose objects the exit needs, by the numbers that it has for them
+  bool repeatable = false;       // the program may run eagerly when the graph failed, after ..
+  Recovery first;                // .. this, when the graph has never run to its end,
+  Recovery later;                // .. or this
+  mutable bool has_run = false;  // the graph, to its end; guarded by the GIL
+  bool draws = false;            // the graph draws random numbers
+  int slots = 0;                 // of the start
+  std::vector<int> drops;        // slots of the start whose values are gone at its end
+  std::vector<int> storages;     // if the graph changes inputs: which of them share memory (tensor::group_by_storage)
 
   // Whether it may run: torch's state, the guards, and what relates several of the objects that they find. Fills the
   // checker's slots. `failed`: the guard that does not hold, -1 if it is something else.

@@ -48,6 +48,7 @@ ALTERNATOR_WARM Ref<> run_region(const Region& region, PyObject* const* slots, i
       attempt.forgive();
       return nullptr;
     }
+    region.has_run = true;
   }
   if (region.changes_state) {
     region.state_after.restore();

@@ -129,8 +129,14 @@ struct Backup::Parts {
 Backup::Backup(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Backup::~Backup() = default;
 
-std::unique_ptr<Backup> Backup::take(const Undoing& undoing, PyObject* const* inputs) noexcept {
+std::unique_ptr<Backup> Backup::take(const Undoing& undoing, PyObject* const* inputs, int64_t most) noexcept {
   try {
+    for (const Range& range : undoing.ranges) {
+      const bool whole = range.end == Range::kToTheEnd;
+      const at::Tensor& tensor = THPVariable_Unpack(inputs[range.input]);
+      most -= whole ? static_cast<int64_t>(tensor.storage().nbytes()) : range.end - range.begin;
+    }
+    if (most < 0) return nullptr;
     auto parts = std::make_unique<Parts>();
     parts->records.reserve(2 * undoing.tensors.size());
     for (int input : undoing.tensors) {

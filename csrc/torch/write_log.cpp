@@ -252,7 +252,7 @@ bool WriteLog::relies_on_offset(PyObject* tensor) const {
   return fake == entries_->fakes_of.end() || entries_->with_offset.contains(fake->second.get());
 }
 
-Undoing WriteLog::plan(const std::vector<PyObject*>& tensors, bool keeps_order, bool has_symbols) const {
+Undoing WriteLog::plan(const std::vector<PyObject*>& tensors, Risks risks, bool keeps_order, bool has_symbols) const {
   Undoing undoing;
   if (entries_->writes.empty()) return undoing;
   const Inputs inputs(*entries_, tensors);
@@ -274,6 +274,9 @@ Undoing WriteLog::plan(const std::vector<PyObject*>& tensors, bool keeps_order, 
     if ((keeps_order && risk.time < earliest) || (risk.is_covered && !has_symbols)) continue;
     if (has_symbols || !check_beforehand(*entries_, risk, inputs, &undoing.checks)) latest_risk = risk.time;
   }
+  // An operator that refuses its arguments has not written: the last one is a risk to writes before it.
+  if (risks == Risks::All && entries_->time > earliest)
+    latest_risk = std::max(latest_risk, entries_->time - keeps_order);
   for (const Exposed& one : writes) {
     if (latest_risk == 0 || (keeps_order && one.write->first > latest_risk)) {
       undoing.is_complete = false;

@@ -7,7 +7,9 @@
 //   of a call       Backup     the copies
 //
 // A write needs a copy only if an operator that may fail runs after it, or is the one that writes. Whoever runs the graph's
-// nodes in their order (`keeps_order`) has all that comes earlier behind it; a compiler may put any write first.
+// nodes in their order (`keeps_order`) has all that comes earlier behind it; a compiler may put any write first. Of an operator
+// that has never run, nobody knows: a fake may have let pass what the operator refuses (a dtype, a form). So there are two
+// plans, one for the first run of a graph (Risks::All), and one for those after it (Risks::OfValues).
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,8 @@ struct ValueCheck {
   bool operator==(const ValueCheck&) const = default;
 };
 
+enum class Risks : uint8_t { OfValues, All };
+
 struct Undoing {
   std::vector<Range> ranges;
   std::vector<int> tensors;  // all inputs on that memory: how often they were written to, and their history
@@ -50,8 +54,9 @@ bool holds(const std::vector<ValueCheck>& checks, PyObject* const* inputs);
 
 class Backup {
  public:
-  // Null if there is no memory for the copies.
-  static std::unique_ptr<Backup> take(const Undoing& undoing, PyObject* const* inputs) noexcept;
+  // Null if there is no memory for the copies, or if they are more bytes than `most`.
+  static std::unique_ptr<Backup> take(const Undoing& undoing, PyObject* const* inputs,
+                                      int64_t most = INT64_MAX) noexcept;
   ~Backup();
   Backup(const Backup&) = delete;
   Backup& operator=(const Backup&) = delete;
@@ -78,7 +83,7 @@ class WriteLog {
   void close();
 
   // `inputs` are real tensors. `has_symbols`: sizes may be others in another call.
-  Undoing plan(const std::vector<PyObject*>& inputs, bool keeps_order, bool has_symbols) const;
+  Undoing plan(const std::vector<PyObject*>& inputs, Risks risks, bool keeps_order, bool has_symbols) const;
 
   // Where a fake begins in its storage is relied on.
   void rely_on_offset(PyObject* fake);

@@ -115,6 +115,18 @@ row("dict that grows in a loop over it, behind a break", [], "d={'a': 1, 'b': 2}
 row("dict whose values change in a loop over it, behind a break", [("args[1]['b']", "+1")], "d={'a': 1, 'b': 2}",
     "for k, v in d.items():\n    stop()\n    x = x + v\n    d['b'] = 7\nreturn x, d")  # fmt: skip
 
+row("number that was put into a list from outside, which is printed", [("args[2]", "0"), CALL], "n=1, m=1, a=[]",
+    "a.append(n)\na.append(m)\nreturn x * 2, str(a)")  # fmt: skip
+row("number that was put into a dict from outside, which is compared", [("args[2]", "0"), CALL], "n=1, m=1, d={}",
+    "d['a'] = n\nd['b'] = m\nreturn x * 2, d == {'a': 1, 'b': 1}, f'{d}'")  # fmt: skip
+row("__dict__ of a new object is on the stack at a break", [CALL], "o=Record('a', 1)",
+    "x = x * 2\ny = Record.__new__(Record)\ny.__dict__.update(stop(o.__dict__))\n"
+    "return x * 2, sorted(y.__dict__)")  # fmt: skip
+row("__dict__ of a new object is kept over a break", [], "",
+    "x = x * 2\ny = Record('a', 1)\nd = y.__dict__\nstop()\nd['name'] = 'b'\n"
+    "return x * 2, y.name, d is vars(y)")  # fmt: skip
+row("torch.tensor of tensors with several elements", [], "", "return x + 1, torch.tensor([x, x])")
+
 # ---- exceptions ------------------------------------------------------------------------------------------------------
 row("text of an exception of starmap", [("args[1][1]", "None")], "a=[(1, 2), (3, 4)]", "[*itertools.starmap(max, a)]")
 row(
@@ -130,6 +142,9 @@ row(
     "",
     "y = x * 2\nfor row in y:\n    row.mul_(3)\nreturn y",
 )
+
+row("operator that refuses what its fake lets pass, after a write", [("args[0]", "bool"), CALL],
+    "t=torch.ones(2), log=[]", "t[0] = 3\nlog.append(1)\nreturn torch.relu(x), t")  # fmt: skip
 
 row("traceback where one of the running statistics is missing", [], "", "return norm(x + 1)",
     "norm = torch.nn.BatchNorm1d(4)\nnorm._buffers['running_mean'] = None")  # fmt: skip
@@ -154,6 +169,8 @@ return x + 1, texts""",
 # ---- crashes ---------------------------------------------------------------------------------------------------------
 row("index that contains itself", [], "b=[1]", "b[0] = b\nreturn (x + 1)[b]")
 row("index that contains itself, stored to", [], "b=[1]", "y = x + 1\nb[0] = b\ny[b] = 2\nreturn y")
+
+row("value that contains itself, stored to a tensor", [], "d={}", "y = x + 1\nd[1] = d\ny[[0, 1], :] = d\nreturn y")
 
 # ---- the tracer fails ------------------------------------------------------------------------------------------------
 row("size that changed and then is gone", [("args[0]", "transposed"), ("args[0]", "fewer dims")], "", "return x * 2")
