@@ -15,6 +15,7 @@ import weakref
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from alternator import (
     _capture,
@@ -36,6 +37,7 @@ from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
+from alternator.options import check_arguments, check_inductor, check_takes, look_up_backend
 from alternator.recording import Compiling, Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
@@ -135,17 +137,16 @@ def find_known_code():
 
 def find_backend(backend, mode=None, options=None):
     """Resolve a backend through torch's own registry; a callable is taken as it is."""
-    if callable(backend):
-        found = backend
-    elif backend == "inductor":
+    if backend == "inductor":
+        check_inductor(mode, options)
         return torch._TorchCompileInductorWrapper(mode, options, False)
-    else:
-        from torch._dynamo.backends.registry import lookup_backend
-
-        found = lookup_backend(backend)
-    if not options:
+    found = backend if callable(backend) else look_up_backend(backend)
+    given = {"mode": mode if mode != "default" else None, "options": options}
+    given = {name: value for name, value in given.items() if value}
+    if not given:
         return found
-    return functools.update_wrapper(functools.partial(found, options=options), found)
+    check_takes(found, given)
+    return functools.update_wrapper(functools.partial(found, **given), found)
 
 
 def report(kind, what):
@@ -187,6 +188,7 @@ def admit(teller, fullgraph, limit, regions, captures, reason):
     hints = "".join(f"\n  Hint: {hint}" for hint in said["hints"])
     text = f"alternator: {hit} ({limits[hit]}) reached in {teller.function}. The last reason: {reason}."
     if fails or fullgraph:
+        __tracebackhide__ = True
         from torch._dynamo.exc import FailOnRecompileLimitHit
 
         option = "fail_on_recompile_limit_hit" if fails else "fullgraph=True"
@@ -201,6 +203,7 @@ def call_backend(backend, module, examples):
         with static_context(examples):
             return run_backend(backend, module, examples)
     except BackendFailure as failure:
+        __tracebackhide__ = True
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
 
@@ -209,7 +212,8 @@ def call_backend(backend, module, examples):
         failed = BackendCompilerFailed(named, error, inspect.currentframe())
         if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
             return str(failed)
-        raise failed.with_traceback(error.__traceback__) from None
+        frames = error.__traceback__  # the first is run_backend's
+        raise failed.with_traceback(frames.tb_next if frames is not None else None) from None
 
 
 def call_symbolic(backend, module, shapes):
@@ -259,6 +263,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
 
     def finish(tracer):
         global _graphs
+        __tracebackhide__ = True  # pytest: show the user's frames
         shapes = tracer.shapes
         try:
             module, examples, around = tracer.make_graph()
@@ -286,8 +291,11 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             return False
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         if callable(run):
-            if not tracer.conclude():
-                return False
+            try:
+                if not tracer.conclude():
+                    return False
+            except ConstraintViolationError as error:  # the user's to see, without our frames
+                raise error.with_traceback(None) from None
             _graphs += 1
             is_module = run is module or run == module.forward
             tracer.keeps_order = is_module and list(module.graph.nodes) == nodes
@@ -464,12 +472,11 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     changed between calls are no constants of the next graph, with True none is from the first call on, with False all
     are. The attributes, parameters and state_dict of a compiled module are the module's own.
     """
+    check_arguments(fullgraph, dynamic, backend, mode, options)
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not callable(model):
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:

@@ -22,6 +22,8 @@ import types
 import typing
 import warnings
 
+from alternator.errors import CaptureError
+
 if typing.TYPE_CHECKING:
     import torch
 
@@ -371,7 +373,11 @@ class Teller:
         self.report = report
 
     def __call__(self, kind, what):
-        getattr(self, f"tell_{kind}")(what)
+        __tracebackhide__ = True  # pytest: show the user's frames
+        try:
+            getattr(self, f"tell_{kind}")(what)
+        except CaptureError as error:  # of our frames, one is enough
+            raise error.with_traceback(None) from None
 
     def emit(self, kind, **fields):
         capture = current_capture()
