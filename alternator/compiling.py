@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import types
+import typing
 import warnings
 import weakref
 
@@ -44,6 +45,12 @@ from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
 from alternator.torch_numbers import find_early_ones
 from alternator.untraceable import find_untraceable
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Backend = str | typing.Callable[..., typing.Callable[..., typing.Any]]
+    Options = Mapping[str, typing.Any]
 
 # Objects that never change and that C code looks into.
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
@@ -458,6 +465,31 @@ def capture_with(fn, settings):
     return objects.remember(captured, capture_with, fn, settings)
 
 
+Called = typing.TypeVar("Called", bound=typing.Callable[..., object])
+
+
+@typing.overload
+def compile(
+    model: Called,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Backend = "inductor",
+    mode: str | None = None,
+    options: Options | None = None,
+    disable: bool = False,
+) -> Called: ...
+@typing.overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Backend = "inductor",
+    mode: str | None = None,
+    options: Options | None = None,
+    disable: bool = False,
+) -> typing.Callable[[Called], Called]: ...
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
 
@@ -468,9 +500,9 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     `fullgraph=True` makes a break an error, `alternator.Unsupported`. `backend` is a name that torch.compile knows, or
     a callable that takes a graph module and example inputs and returns what is called instead; `mode` and `options` are
-    for the backend. `disable=True` returns the function as it is. With `dynamic=None` sizes and numbers that have
-    changed between calls are no constants of the next graph, with True none is from the first call on, with False all
-    are. The attributes, parameters and state_dict of a compiled module are the module's own.
+    for the backend. `disable=True` returns the function as it is. `dynamic=None` makes a size or number symbolic once
+    it changes between calls; `True` makes all symbolic from the first call; `False` compiles one graph per value. The
+    attributes, parameters and state_dict of a compiled module are the module's own.
     """
     check_arguments(fullgraph, dynamic, backend, mode, options)
     if model is None:
@@ -497,7 +529,7 @@ def reset_code(code):
             captured.reset()
 
 
-def reset():
+def reset() -> None:
     """Forget every graph that was captured, in all compiled functions. They capture again at their next call."""
     with _captured_lock:
         found = list(_captured)
