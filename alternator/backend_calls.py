@@ -67,11 +67,16 @@ def run_backend(backend, module, examples):
     """Have a backend compile a graph; what it raises is in a BackendFailure."""
     with unseen(examples), uncached(module):
         try:
-            return _capture.run_backend(backend, module, examples)
+            run = _capture.run_backend(backend, module, examples)
         except Exception as error:
             if type(error) is MemoryError and error.__traceback__.tb_next is None:
                 raise  # there was none for the call itself
             raise BackendFailure(error) from None
+    if not callable(run):
+        returned = "None" if run is None else f"an object of class {type(run).__name__}"
+        text = f"it returned {returned}. A backend must return a callable, such as `module.forward`."
+        raise BackendFailure(TypeError(text))
+    return run
 
 
 def uncached(module):

@@ -10,11 +10,13 @@ import re
 import sys
 import threading
 import types
+import typing
 import warnings
 import weakref
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from alternator import (
     _capture,
@@ -36,12 +38,19 @@ from alternator.contracts import find_real_modules, make_rows
 from alternator.errors import make_unsupported
 from alternator.guard_filter import make_filter
 from alternator.messages import describe, explain
+from alternator.options import check_arguments, check_inductor, check_takes, look_up_backend
 from alternator.recording import Compiling, Tracer, find_dynamics
 from alternator.substitutes import Span, call_in_graph, call_tracer, ignore_books, substitute
 from alternator.torch_calls import make_table
 from alternator.torch_leaves import make_leaf_rules
 from alternator.torch_numbers import find_early_ones
 from alternator.untraceable import find_untraceable
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Backend = str | typing.Callable[..., typing.Callable[..., typing.Any]]
+    Options = Mapping[str, typing.Any]
 
 # Objects that never change and that C code looks into.
 IMMUTABLE = (re.Pattern, operator.itemgetter, operator.attrgetter)
@@ -135,17 +144,16 @@ def find_known_code():
 
 def find_backend(backend, mode=None, options=None):
     """Resolve a backend through torch's own registry; a callable is taken as it is."""
-    if callable(backend):
-        found = backend
-    elif backend == "inductor":
+    if backend == "inductor":
+        check_inductor(mode, options)
         return torch._TorchCompileInductorWrapper(mode, options, False)
-    else:
-        from torch._dynamo.backends.registry import lookup_backend
-
-        found = lookup_backend(backend)
-    if not options:
+    found = backend if callable(backend) else look_up_backend(backend)
+    given = {"mode": mode if mode != "default" else None, "options": options}
+    given = {name: value for name, value in given.items() if value}
+    if not given:
         return found
-    return functools.update_wrapper(functools.partial(found, options=options), found)
+    check_takes(found, given)
+    return functools.update_wrapper(functools.partial(found, **given), found)
 
 
 def report(kind, what):
@@ -187,6 +195,7 @@ def admit(teller, fullgraph, limit, regions, captures, reason):
     hints = "".join(f"\n  Hint: {hint}" for hint in said["hints"])
     text = f"alternator: {hit} ({limits[hit]}) reached in {teller.function}. The last reason: {reason}."
     if fails or fullgraph:
+        __tracebackhide__ = True
         from torch._dynamo.exc import FailOnRecompileLimitHit
 
         option = "fail_on_recompile_limit_hit" if fails else "fullgraph=True"
@@ -201,6 +210,7 @@ def call_backend(backend, module, examples):
         with static_context(examples):
             return run_backend(backend, module, examples)
     except BackendFailure as failure:
+        __tracebackhide__ = True
         from torch._dynamo import config
         from torch._dynamo.exc import BackendCompilerFailed, exceptions_allowed_to_be_fallback
 
@@ -209,7 +219,8 @@ def call_backend(backend, module, examples):
         failed = BackendCompilerFailed(named, error, inspect.currentframe())
         if config.suppress_errors or isinstance(error, exceptions_allowed_to_be_fallback):
             return str(failed)
-        raise failed.with_traceback(error.__traceback__) from None
+        frames = error.__traceback__  # the first is run_backend's
+        raise failed.with_traceback(frames.tb_next if frames is not None else None) from None
 
 
 def call_symbolic(backend, module, shapes):
@@ -259,6 +270,7 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
 
     def finish(tracer):
         global _graphs
+        __tracebackhide__ = True  # pytest: show the user's frames
         shapes = tracer.shapes
         try:
             module, examples, around = tracer.make_graph()
@@ -286,8 +298,11 @@ def capture(fn, backend, fullgraph, begin=Tracer, on_graph=None, report=report, 
             return False
         tracer.undo_states()  # a backend may run the graph's nodes when it compiles
         if callable(run):
-            if not tracer.conclude():
-                return False
+            try:
+                if not tracer.conclude():
+                    return False
+            except ConstraintViolationError as error:  # the user's to see, without our frames
+                raise error.with_traceback(None) from None
             _graphs += 1
             is_module = run is module or run == module.forward
             tracer.keeps_order = is_module and list(module.graph.nodes) == nodes
@@ -450,6 +465,31 @@ def capture_with(fn, settings):
     return objects.remember(captured, capture_with, fn, settings)
 
 
+Called = typing.TypeVar("Called", bound=typing.Callable[..., object])
+
+
+@typing.overload
+def compile(
+    model: Called,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Backend = "inductor",
+    mode: str | None = None,
+    options: Options | None = None,
+    disable: bool = False,
+) -> Called: ...
+@typing.overload
+def compile(
+    model: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Backend = "inductor",
+    mode: str | None = None,
+    options: Options | None = None,
+    disable: bool = False,
+) -> typing.Callable[[Called], Called]: ...
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
     """Capture a function or module as torch.fx graphs and run what `backend` makes of them, guarded.
 
@@ -460,16 +500,15 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     `fullgraph=True` makes a break an error, `alternator.Unsupported`. `backend` is a name that torch.compile knows, or
     a callable that takes a graph module and example inputs and returns what is called instead; `mode` and `options` are
-    for the backend. `disable=True` returns the function as it is. With `dynamic=None` sizes and numbers that have
-    changed between calls are no constants of the next graph, with True none is from the first call on, with False all
-    are. The attributes, parameters and state_dict of a compiled module are the module's own.
+    for the backend. `disable=True` returns the function as it is. `dynamic=None` makes a size or number symbolic once
+    it changes between calls; `True` makes all symbolic from the first call; `False` compiles one graph per value. The
+    attributes, parameters and state_dict of a compiled module are the module's own.
     """
+    check_arguments(fullgraph, dynamic, backend, mode, options)
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not callable(model):
         raise TypeError(f"alternator.compile() takes a function or a module, not {type(model).__name__}")
     if disable:
@@ -490,7 +529,7 @@ def reset_code(code):
             captured.reset()
 
 
-def reset():
+def reset() -> None:
     """Forget every graph that was captured, in all compiled functions. They capture again at their next call."""
     with _captured_lock:
         found = list(_captured)

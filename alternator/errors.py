@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import typing
+
 from alternator.messages import summarize, write
+
+if typing.TYPE_CHECKING:
+    from alternator.events import Break
 
 
 class CaptureError(RuntimeError):
@@ -12,13 +17,24 @@ class CaptureError(RuntimeError):
 class Unsupported(CaptureError):
     """`fullgraph=True`, or `error_on_graph_break`, and the function cannot be captured as one graph.
 
+    `stop` is the event of the break, with its reason, hints and place:
+
+        try:
+            alternator.compile(fn, fullgraph=True)(x)
+        except alternator.Unsupported as error:
+            print(error.stop.reason, error.stop.place)
+
     `except torch._dynamo.exc.Unsupported` catches it as well: before the first one is raised, that class becomes its
     base. Not earlier, because torch._dynamo takes seconds to import.
     """
 
-    def __init__(self, message, stop=None):
+    stop: Break | None  # the event of the break: reason, what, why, hints, frames
+    msg: str
+    gb_type: str
+
+    def __init__(self, message: str, stop: Break | None = None) -> None:
         RuntimeError.__init__(self, message)
-        self.stop = stop  # the event Break: reason, what, why, hints, frames
+        self.stop = stop
         # What programs read from TorchDynamo's.
         self.msg = message
         self.gb_type = stop.what if stop is not None else ""

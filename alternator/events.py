@@ -22,6 +22,8 @@ import types
 import typing
 import warnings
 
+from alternator.errors import CaptureError
+
 if typing.TYPE_CHECKING:
     import torch
 
@@ -49,7 +51,7 @@ class Frame:
         """The line, as it is in the file."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
 
 
@@ -206,12 +208,16 @@ class CaptureEnded(Event):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BackendBegan(Event):
+    """A backend begins to compile a graph."""
+
     backend: str
     graph: torch.fx.GraphModule
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BackendEnded(Event):
+    """A backend has compiled a graph, or failed."""
+
     backend: str
     seconds: float
     error: str = ""  # if it failed
@@ -268,19 +274,19 @@ class Listener:
     calls: bool
     steps: bool
     brief: bool
-    spy: typing.Callable | None
+    spy: typing.Callable[..., object] | None
 
-    def close(self):
+    def close(self) -> None:
         """Listen no more."""
         global listeners
         with _lock:
             listeners = tuple(other for other in listeners if other is not self)
             tell_interest()
 
-    def __enter__(self):
+    def __enter__(self) -> Listener:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -290,7 +296,14 @@ _lock = threading.Lock()
 _local = threading.local()
 
 
-def listen(callback, calls=False, *, steps=False, brief=False, spy=None) -> Listener:
+def listen(
+    callback: typing.Callable[[Event], object],
+    calls: bool = False,
+    *,
+    steps: bool = False,
+    brief: bool = False,
+    spy: typing.Callable[..., object] | None = None,
+) -> Listener:
     """Call `callback(event)` for all that happens from now on, until the result is closed (it is a context manager).
 
     `calls`: also GraphCalled, of graphs captured from now on. `steps`: also Stepped. `brief`: guards, lines and effects
@@ -371,7 +384,11 @@ class Teller:
         self.report = report
 
     def __call__(self, kind, what):
-        getattr(self, f"tell_{kind}")(what)
+        __tracebackhide__ = True  # pytest: show the user's frames
+        try:
+            getattr(self, f"tell_{kind}")(what)
+        except CaptureError as error:  # of our frames, one is enough
+            raise error.with_traceback(None) from None
 
     def emit(self, kind, **fields):
         capture = current_capture()

@@ -55,7 +55,7 @@ class Explanation:
         """For each capture where it began, the seconds of tracing and those of the backend."""
         return [(str(capture.start), capture.seconds, capture.backend_seconds) for capture in self.captures]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, typing.Any]:
         """Give everything as dicts, lists, texts and numbers."""
         return {
             "function": dataclasses.asdict(self.function),
@@ -208,10 +208,16 @@ class Collector:
         return Explanation(function, self.captures, list(self.breaks.values()), self.fallbacks, self.recompiles)
 
 
-def explain(fn, *, backend="eager"):
+def explain(
+    fn: typing.Callable[..., object], *, backend: str | typing.Callable[..., typing.Any] = "eager"
+) -> typing.Callable[..., Explanation]:
     """Tell what is captured of a call: `alternator.explain(fn)(*args)` makes the call and returns an Explanation.
 
     Compiles anew; what is already compiled of the function stays as it is.
+
+        found = alternator.explain(model)(x)
+        print(found.graph_count, found.graph_break_count)
+        print(found)    # all of it
     """
     fn = find_original(fn)
     compiled = compiling.compile(fn, backend=backend)

@@ -58,7 +58,7 @@ def prepare_logger():
 # ---- Switching -----------------------------------------------------------------------------------------------------
 
 
-def set_logs(*names, **switches):
+def set_logs(*names: str, **switches: bool) -> None:
     """Switch logs on: `set_logs("graph_breaks", "+dynamo", guards=True)`. All others are off; `set_logs()`: all.
 
     A name with "+" is more talkative, one with "-" is off.

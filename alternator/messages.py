@@ -615,7 +615,7 @@ def quote_frames(stop, heading="from user code:") -> str:
 def write(stop, heading="from user code:") -> str:
     """Write all there is to say of a break."""
     parts = [describe(stop), quote_frames(stop, heading)] if stop.frames else [describe(stop)]
-    return "\n\n".join([*parts, f"(reason: {stop.reason}; see docs/messages.md)"])
+    return "\n\n".join([*parts, f"(reason: {stop.reason}; more: alternator explain-reason {stop.reason})"])
 
 
 # ---- The page ------------------------------------------------------------------------------------------------------
@@ -633,6 +633,12 @@ See the breaks of a function with `print(alternator.explain(fn)(*args))`, those 
 `ALTERNATOR_LOGS=graph_breaks`. Where a text below has `{name}`, a message has the name of what was called; `{detail}`
 is what exactly it is about, `{message}` the program's own words, `{error}` the class of torch's exception.
 """
+
+
+def write_row(row) -> str:
+    """Write a row for a terminal."""
+    lines = [row.id, f"  {row.what}", f"  {row.why}", *(f"  - {hint}" for hint in row.hints)]
+    return "\n".join(lines)
 
 
 def write_page() -> str:

@@ -134,7 +134,7 @@ def is_wanted(stream):
         return False
 
 
-def set_progress(on):
+def set_progress(on: bool) -> None:
     """Show what long compilations are doing, in a line on stderr, or do not."""
     global _line
     if _line is not None:

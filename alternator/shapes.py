@@ -27,7 +27,6 @@ from torch.fx.experimental.symbolic_shapes import (
     ConstraintViolationError,
     DimDynamic,
     RelaxedUnspecConstraint,
-    ShapeEnv,
     StatelessSymbolicContext,
     StrictMinMaxConstraint,
     compute_unbacked_bindings,
@@ -41,6 +40,7 @@ from alternator.floats import SYMBOLS, Floats, hint_of, is_constant
 from alternator.graphs import InputSource
 from alternator.options import say_once
 from alternator.shape_conditions import make_conditions, normalize
+from alternator.shape_places import PlacedShapeEnv, make_violation
 from alternator.torch_errors import GivenUp
 
 COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
@@ -162,7 +162,7 @@ class Shapes:
     """The symbols of one trace."""
 
     def __init__(self, writer):
-        self.env = ShapeEnv(assume_static_by_default=True, allow_scalar_outputs=True)
+        self.env = PlacedShapeEnv(assume_static_by_default=True, allow_scalar_outputs=True)
         environments.add(self.env)
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.writer = writer
@@ -649,8 +649,8 @@ class Shapes:
             self.env.freeze()  # what a backend finds out later, in the backward pass, cannot be checked
             quantities, conditions = make_conditions(guards[0].exprs, names, self.offsets)
             return (quantities, conditions + self.floats.list_conditions(quantities)), self.arguments
-        except ConstraintViolationError:
-            raise  # a size that the user promised to be dynamic is not
+        except ConstraintViolationError as error:  # a size that the user promised to be dynamic is not
+            raise make_violation(error, self.env) from None
         except Exception as error:  # a backend has made symbols that are nobody's; what is no condition
             raise GivenUp(f"{type(error).__name__}: {error}") from None
 

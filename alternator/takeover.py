@@ -8,6 +8,7 @@ its settings, counters, exceptions and markers are, because programs use them.
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import functools
 import inspect
@@ -378,7 +379,7 @@ def remove_from_cache(f):
 # ---- Installing ----------------------------------------------------------------------------------------------------
 
 
-def install():
+def install() -> None:
     """Make torch.compile and torch._dynamo's entry points run on Alternator, from now on.
 
     Functions that TorchDynamo compiled before stay its own. `python -m alternator run SCRIPT` and ALTERNATOR=1 do the
@@ -391,7 +392,7 @@ def install():
     _originals.update(put_in_place(replacements))
 
 
-def uninstall():
+def uninstall() -> None:
     """Put TorchDynamo back. What was compiled in between stays Alternator's."""
     if not _originals:
         return
@@ -437,7 +438,7 @@ def replace_everywhere(pairs):
 
 
 @contextlib.contextmanager
-def installed():
+def installed() -> collections.abc.Iterator[None]:
     """Install for the time of a `with` statement, and put back what was there before.
 
     What is compiled in it stays Alternator's:

@@ -17,6 +17,7 @@ import functools
 import os
 import sys
 import threading
+import typing
 import warnings
 
 from alternator import _capture
@@ -44,7 +45,7 @@ def share_lock():
         module.compile_lock = lock
 
 
-def set_threads(mode):
+def set_threads(mode: typing.Literal["wait", "eager"]) -> None:
     """Choose what a call does that needs to compile while another thread compiles.
 
     "wait", as with TorchDynamo: it waits for its turn, and uses what the other thread compiled if that fits. "eager":

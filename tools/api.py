@@ -6,6 +6,7 @@ text with indented code, as usual; both come out as Markdown.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 import textwrap
@@ -24,6 +25,7 @@ SECTIONS = {
     "Compiling": ["compile", "reset", "set_threads", "Unsupported"],
     "In torch.compile's place": ["install", "uninstall", "installed"],
     "Looking at what happened": ["explain", "report", "set_logs", "set_progress", "frames_translated"],
+    "What happened, as data": ["events"],
     "The interpreter": ["interpret", "is_interpreting"],
 }
 # Classes that are documented with the function that gives one: name of the function -> module, class.
@@ -40,12 +42,30 @@ def write_page() -> str:
     for title, names in SECTIONS.items():
         parts.append(f"## {title}\n")
         for name in names:
+            if inspect.ismodule(getattr(alternator, name)):
+                parts.append(write_module(name, getattr(alternator, name)))
+                continue
             parts.append(write_entry(f"alternator.{name}", getattr(alternator, name), 3))
             if name in RESULTS:
                 module, result = RESULTS[name]
                 __import__(module)
                 parts.append(write_entry(f"{module}.{result}", getattr(sys.modules[module], result), 3, made_by=name))
     return "\n".join(parts)
+
+
+def write_module(name, module) -> str:
+    """Write a module of data: its text, `listen`, and a table of its dataclasses with their fields."""
+    parts = [f"### `alternator.{name}`\n", write_text(inspect.getdoc(module)), ""]
+    parts.append(write_entry(f"alternator.{name}.listen", module.listen, 3))
+    rows = ["| class | what it is | it has |", "|---|---|---|"]
+    for title, thing in vars(module).items():
+        if dataclasses.is_dataclass(thing) and title != "Listener":
+            inherited = {f.name for base in thing.__mro__[1:-1] for f in dataclasses.fields(base)}
+            own = [f"`{f.name}`" for f in dataclasses.fields(thing) if f.name not in inherited]
+            own += [f"`{key}`" for key, value in vars(thing).items() if isinstance(value, property)]
+            text = " ".join(thing.__doc__.split())
+            rows.append(f"| `{title}` | {text} | {', '.join(own)} |")
+    return "\n".join([*parts, *rows, ""])
 
 
 def write_entry(title, thing, level, made_by=None) -> str:

@@ -19,7 +19,7 @@ from alternator.reporting.page import write_page
 DEFAULT_PATH = "alternator-report.html"
 
 
-def report(path=DEFAULT_PATH, *, title=None) -> Report:
+def report(path: str | os.PathLike[str] = DEFAULT_PATH, *, title: str | None = None) -> Report:
     """Watch what is captured from now on, and write it to `path` as one self-contained HTML page.
 
     Around code, the page is written when the block is left, also by an exception:
@@ -43,17 +43,17 @@ class Report:
     shown.
     """
 
-    def __init__(self, path=DEFAULT_PATH, title=None):
+    def __init__(self, path: str | os.PathLike[str] = DEFAULT_PATH, title: str | None = None) -> None:
         self.path = os.path.abspath(path)
         self.title = title or os.path.basename(sys.argv[0] or "") or "Python session"
-        self.status = None
+        self.status: str | int | None = None
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._open = True
         self._collector = Collector()
         atexit.register(self.close)
 
-    def write(self, path=None) -> str:
+    def write(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write what was seen so far, to `path` or where the report goes, and return the file's whole name."""
         path = os.path.abspath(path or self.path)
         with self._lock:
@@ -71,5 +71,5 @@ class Report:
     def __enter__(self) -> Report:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
