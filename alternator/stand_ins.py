@@ -422,6 +422,8 @@ STAND_INS = {
 
 def make_table():
     from alternator.copying import COPY_STAND_INS
+    from alternator.legacy import LEGACY_STAND_INS
     from alternator.torch_stand_ins import TORCH_STAND_INS
 
-    return {**STAND_INS, "always": STAND_INS["always"] | make_operators() | TORCH_STAND_INS | COPY_STAND_INS}
+    of_torch = TORCH_STAND_INS | LEGACY_STAND_INS
+    return {**STAND_INS, "always": STAND_INS["always"] | make_operators() | of_torch | COPY_STAND_INS}
