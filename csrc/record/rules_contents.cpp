@@ -367,7 +367,6 @@ void Recorder::record_dict_contents(int node, PyObject* container, PyObject* hol
 void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   Sort sort = source::sort_of(object);
   if (sort == Sort::Primitive) {
-    use(object);  // the trace may have put it into a container from outside
     return compared ? record_compared(object) : void();
   }
   if (!graph_.read_type(Py_TYPE(object))) {  // its methods may be called: __eq__, __index__
@@ -382,7 +381,11 @@ void Recorder::record_deep(PyObject* object, int depth, bool compared) {
   if (PyObject* mapping = py::shown_mapping(object)) {
     return record_deep(mapping, depth + 1, compared);
   }
+  bool outside = graph_.is_outside(object);
   bool container = visit_items(object, [&](PyObject* item) {
+    if (outside) {
+      use_deep(item);  // the trace may have put it there
+    }
     if (!ended_) {
       record_deep(item, depth + 1, compared);
     }
@@ -506,7 +509,7 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
     python = python || (!by_base && method != nullptr && PyFunction_Check(method));
   }
   if (source::sort_of(object) == Sort::Primitive || PyType_Check(object) || python) {
-    return use(object);  // the trace may have put it into a container from outside
+    return;
   }
   if (PyExceptionInstance_Check(object) && !graph_.is_outside(object)) {
     return record_text(reinterpret_cast<PyBaseExceptionObject*>(object)->args, depth + 1);
@@ -518,11 +521,16 @@ void Recorder::record_text(PyObject* object, int depth, bool by_base) {
     return abort(AbortReason::UnknownRead, std::string("the text of ") + type->tp_name);  // may tell an address
   }
   record_contents(object);
+  bool outside = graph_.is_outside(object);
   auto record_items = [&](PyObject* holder) {
     Ref<> items = steal(PySequence_Tuple(holder));
     forget_error();
     for (Py_ssize_t i = 0; !ended_ && items && i < PyTuple_GET_SIZE(items.get()); ++i) {
-      record_text(PyTuple_GET_ITEM(items.get(), i), depth + 1);
+      PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+      if (outside) {
+        use_deep(item);  // the trace may have put it there
+      }
+      record_text(item, depth + 1);
     }
   };
   record_items(object);
