@@ -34,7 +34,7 @@ bool ExitWriter::fill_all() {
   std::vector<Step> late;
   for (Step& step : program_.steps) {
     bool table = step.kind == StepKind::FillDict || step.kind == StepKind::FillSet;
-    if (table || step.kind == StepKind::FillState) {
+    if (table || step.kind == StepKind::FillState || step.kind == StepKind::FillPosition) {
       (table ? late : program_.positions).push_back(std::move(step));
       step = Step{StepKind::Constant};
     }

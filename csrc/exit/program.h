@@ -35,7 +35,7 @@ enum class StepKind : uint8_t {
   Method,        // function and self
   Builtin,       // a builtin method: the object is one like it without self, parts[0] is self
   View,          // of a dict
-  DictIterator,  // over a dict, which has given `number` items; the object is its class
+  TableIterator, // over parts[0], of which it has given `number` items; or one that has ended. The object is its class
   Call,          // the value of step `index`, called with the parts: an iterator, a partial, a hook that is registered
   Traceback,
   Raise,  // raises the object: for tests (region/spoil.h)
@@ -57,6 +57,7 @@ enum class StepKind : uint8_t {
   FillSlots,       // the object is a tuple of offsets
   FillDeque,
   FillState,      // __setstate__
+  FillPosition,   // of an iterator over parts[0]; the object is a tuple: see py::TablePosition
   FillFunction,   // name, qualname, defaults, keyword defaults, closure, annotations, doc, module
   FillException,  // cause, context, traceback; the object tells whether the context is suppressed
   EndGenerator,   // it holds nothing any more

@@ -7,6 +7,7 @@
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/iterator.h"
+#include "py/table_iterator.h"
 #include "py/lru_cache.h"
 #include "py/names.h"
 #include "py/operators.h"
@@ -125,9 +126,10 @@ ALTERNATOR_WARM Ref<> Runner::make(const Step& step) const {
       return steal(PyCMethod_New(like->m_ml, part(step, 0), like->m_module, nullptr));
     }
     case StepKind::View: return steal(py::make_view(part(step, 0), reinterpret_cast<PyTypeObject*>(step.object.get())));
-    case StepKind::DictIterator:
-      return steal(
-          py::make_dict_iterator(part(step, 0), reinterpret_cast<PyTypeObject*>(step.object.get()), step.number));
+    case StepKind::TableIterator:
+      return steal(py::make_table_iterator(step.parts.empty() ? nullptr : part(step, 0),
+                                           {reinterpret_cast<PyTypeObject*>(step.object.get()), step.index},
+                                           step.number));
     case StepKind::Call: {
       Ref<> arguments = make_tuple(step.parts);
       return arguments ? steal(PyObject_CallObject(at(step.index), arguments.get())) : nullptr;
@@ -205,6 +207,10 @@ ALTERNATOR_WARM bool Runner::fill(const Step& step) {
       return arguments && py::deque_type()->tp_init(target, arguments.get(), nullptr) == 0;
     }
     case StepKind::FillState: return fill_state(step, target);
+    case StepKind::FillPosition: {
+      auto word = [&](Py_ssize_t i) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(step.object.get(), i)); };
+      return py::set_position(target, part(step, 0), {word(0), word(1), word(2)});
+    }
     case StepKind::FillFunction: return fill_function(step, target);
     case StepKind::FillException: return fill_exception(step, target);
     case StepKind::EndGenerator: py::empty_generator(reinterpret_cast<PyGenObject*>(target)); return true;

@@ -5,6 +5,7 @@
 #include "py/instance.h"
 #include "py/liveness.h"
 #include "py/members.h"
+#include "py/table_iterator.h"
 
 namespace alternator::exits {
 
@@ -27,6 +28,19 @@ bool is_dict_view(PyObject* value) {
 }
 
 bool holds_hashed(PyObject* value) { return PyAnySet_Check(value) || PyDict_Check(value); }
+
+// Whether a set that is made again has its items where they are now: hashes of other objects are their addresses.
+bool is_laid_out_alike(PyObject* set) {
+  PyObject* item;
+  Py_hash_t hash;
+  Py_ssize_t position = 0;
+  while (_PySet_NextEntry(set, &position, &item, &hash)) {
+    if (!PyUnicode_CheckExact(item) && !PyLong_CheckExact(item) && !PyFloat_CheckExact(item)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -282,8 +296,8 @@ int ExitWriter::add_fresh(PyObject* value) {
     step.index = add(as_object(type));
     return add_with_attributes(value, add_items(value, std::move(step)));
   }
-  if (py::iterator_kind(value) == py::IteratorKind::Dict) {
-    return add_dict_iterator(value);
+  if (py::is_table_iterator(value)) {
+    return add_table_iterator(value);
   }
   if (py::is_rebuilt_by_reduce(type)) {
     return add_reduced(value);
@@ -416,21 +430,44 @@ int ExitWriter::add_empty_generator(PyObject* value, PyFunctionObject* function)
   return emit(value, std::move(step));
 }
 
-// Over a dict from outside: begun and advanced before the effects, so that it sees what becomes of the dict afterwards.
-// One that was begun after the trace had changed the dict cannot be made in this way.
-int ExitWriter::add_dict_iterator(PyObject* value) {
-  PyObject* dict = py::inner_of(value, py::IteratorKind::Dict);
-  if (dict == nullptr || !around_.outside(dict)) {
+// Over a table from outside: begun and advanced before the effects, so that it sees what becomes of the table afterwards.
+// One that was begun after the trace had changed the table cannot be made in this way. Over a table that the trace made:
+// begun while that is empty, and put where it stood when everything is filled.
+int ExitWriter::add_table_iterator(PyObject* value) {
+  py::TableIteration iteration = py::iteration_of(value);
+  PyObject* table = py::table_of(value);
+  Step step{StepKind::TableIterator};
+  step.object = share(as_object(iteration.type));
+  step.index = iteration.kind;
+  if (table == nullptr) {
+    return emit(value, std::move(step));
+  }
+  if (around_.outside(table)) {
+    PyObject* before = journal_.original(table);
+    step.number = py::count_given(value);
+    if (!py::began_with(value, PyObject_Size(before != nullptr ? before : table)) || step.number < 0) {
+      forget_error();
+      return refuse(value);
+    }
+    return add_part(&step, table) ? emit(value, std::move(step)) : -1;
+  }
+  if (py::count_given(value) < 0 || (PyAnySet_Check(table) && !is_laid_out_alike(table))) {
     return add_reduced(value);
   }
-  PyObject* before = journal_.original(dict);
-  if (py::word_at_offset(value, py::used_offset()) != PyDict_Size(before != nullptr ? before : dict)) {
+  py::TablePosition position = py::position_of(value);
+  if (!add_part(&step, table)) {
+    return -1;
+  }
+  Step filling{StepKind::FillPosition};
+  filling.object = steal(Py_BuildValue("(nnn)", position.place, position.used, position.length));
+  filling.parts = step.parts;
+  int index = emit(value, std::move(step));
+  filling.index = index;
+  if (!filling.object) {
     return refuse(value);
   }
-  Step step{StepKind::DictIterator};
-  step.object = share(as_object(Py_TYPE(value)));
-  step.number = py::count_given(value);
-  return add_part(&step, dict) ? emit(value, std::move(step)) : -1;
+  emit(nullptr, std::move(filling));
+  return index;
 }
 
 int ExitWriter::add_reduced(PyObject* value) {

@@ -71,7 +71,7 @@ class ExitWriter {
   int add_generator(PyObject* value);
   int add_empty_generator(PyObject* value, PyFunctionObject* function);  // no function: the generator has ended
   int add_reduced(PyObject* value);
-  int add_dict_iterator(PyObject* value);
+  int add_table_iterator(PyObject* value);
   int add_instance(PyObject* value);
   int add_traceback(PyObject* value);
 

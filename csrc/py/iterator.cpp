@@ -159,23 +159,6 @@ bool is_strict(PyObject* zip) { return as<Zip>(zip)->strict != 0; }
 
 Py_ssize_t position_offset() { return offsetof(DictIterator, position); }
 Py_ssize_t used_offset() { return offsetof(DictIterator, used); }
-PyObject* make_dict_iterator(PyObject* dict, PyTypeObject* type, Py_ssize_t given) {
-  PyTypeObject* view_type = type == &PyDictIterItem_Type    ? &PyDictItems_Type
-                            : type == &PyDictIterValue_Type ? &PyDictValues_Type
-                                                            : &PyDictKeys_Type;
-  PyObject* view = make_view(dict, view_type);
-  PyObject* iterator = view ? PyObject_GetIter(view) : nullptr;
-  Py_XDECREF(view);
-  for (Py_ssize_t i = 0; iterator != nullptr && i < given; ++i) {
-    PyObject* item = PyIter_Next(iterator);
-    Py_XDECREF(item);
-  }
-  return iterator;
-}
-
-Py_ssize_t count_given(PyObject* iterator) {
-  return as<DictIterator>(iterator)->used - as<DictIterator>(iterator)->length;
-}
 
 IteratorState::IteratorState(PyObject* iterator) : iterator_(share(iterator)) {
   if (const Layout* layout = layout_of(iterator)) {

@@ -44,10 +44,6 @@ Py_ssize_t mapped_offset();
 Py_ssize_t position_offset();
 // .. and that of the size that the dict had when it began: another one is an exception.
 Py_ssize_t used_offset();
-// A new reference to an iterator over a dict that has given so many items; null with an exception set.
-PyObject* make_dict_iterator(PyObject* dict, PyTypeObject* type, Py_ssize_t given);
-// How many items an iterator over a dict has given.
-Py_ssize_t count_given(PyObject* iterator);
 inline Py_ssize_t& word_at_offset(PyObject* object, Py_ssize_t offset) {
   return *reinterpret_cast<Py_ssize_t*>(reinterpret_cast<char*>(object) + offset);
 }
