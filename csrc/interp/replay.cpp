@@ -60,10 +60,11 @@ class Replayer : public Observer {
     return Verdict::Abandon;
   }
 
-  // The state that the run was abandoned in, if it was.
-  std::optional<StackState> take() {
-    resumed_ = taken_.has_value();
-    return std::exchange(taken_, std::nullopt);
+  bool was_abandoned() const { return taken_.has_value(); }
+  // The state that the run was abandoned in.
+  StackState take() {
+    resumed_ = true;
+    return *std::exchange(taken_, std::nullopt);
   }
 
  private:
@@ -86,10 +87,10 @@ Ref<> replay(PyObject* callable, PyObject* args, PyObject* kwargs, uint64_t star
   Replayer replayer(callable, start, every, report);
   Interpreting interpreting(&replayer);
   Ref<> result = steal(PyObject_Call(callable, args, kwargs));
-  while (std::optional<StackState> state = replayer.take()) {
+  while (replayer.was_abandoned()) {
     PyErr_Clear();  // the mark of the abandoned run
     ++report->recreated;
-    result = recreate(std::move(*state));
+    result = recreate(replayer.take());
   }
   return result;
 }

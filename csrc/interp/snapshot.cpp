@@ -227,8 +227,11 @@ bool prepare_recreation(StackState* state, PyCodeObject* code, PyFunctionObject*
 Ref<> recreate(StackState state) {
   // Not the function itself: its code or its arguments may have changed since.
   const FrameState& outermost = state.frames.front();
-  if (!prepare_recreation(&state, outermost.code.get(), outermost.function.get())) {
-    return nullptr;
+  {
+    Unobserved native;  // the garbage collector may run finalisers here: no part of the run
+    if (!prepare_recreation(&state, outermost.code.get(), outermost.function.get())) {
+      return nullptr;
+    }
   }
   StackState* outer = std::exchange(thread_mode.restoring, &state);
   Ref<PyFunctionObject> carrier = state.carrier.clone();

@@ -1,25 +1,31 @@
 #include "py/liveness.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace alternator::py {
 namespace {
 
-bool may_look_at_locals(PyCodeObject* code) {
-  constexpr const char* kNames[] = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "stack"};
+bool uses_name(PyCodeObject* code, const char* name) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) {
-    for (const char* name : kNames) {
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) {
-        return true;
-      }
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) {
+      return true;
     }
   }
   return false;
 }
 
-bool reads_local(Op op) { return op == Op::kLOAD_FAST || op == Op::kDELETE_FAST; }
+bool may_look_at_locals(PyCodeObject* code) {
+  constexpr const char* kNames[] = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "stack"};
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return uses_name(code, name); });
+}
+
+// MAKE_CELL puts an argument into its cell.
+bool reads_local(Op op) { return op == Op::kLOAD_FAST || op == Op::kDELETE_FAST || op == Op::kMAKE_CELL; }
 
 }  // namespace
 
-Liveness::Liveness(PyCodeObject* code) : all_(may_look_at_locals(code)) {
+Liveness::Liveness(PyCodeObject* code) : all_(may_look_at_locals(code)), first_(uses_name(code, "super")) {
   auto count = static_cast<size_t>(instruction_count(code));
   in_.assign(count + 1, std::vector<bool>(code->co_nlocalsplus));
   jumps_.assign(count + 1, -1);
@@ -80,7 +86,7 @@ bool Liveness::flow(PyCodeObject* code, int offset, int next) {
 }
 
 bool Liveness::is_live(int local, int offset, bool inside) const {
-  if (all_) {
+  if (all_ || (first_ && local == 0)) {
     return true;
   }
   if (!inside) {

@@ -17,7 +17,8 @@ class Liveness {
   bool flow(PyCodeObject* code, int offset, int next);
   bool join(int offset, int from, int written);
 
-  bool all_ = false;                   // the function may look at its variables by other ways
+  bool all_;                           // the function may look at its variables by other ways
+  bool first_;                         // super() looks at the first one
   std::vector<std::vector<bool>> in_;  // read before it is written, on some way from this instruction
   std::vector<int> jumps_;             // where an instruction may jump to; -1: nowhere
 };

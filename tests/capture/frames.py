@@ -8,10 +8,12 @@ Both run in worlds that were made alike. A picture is frozen at once, so that no
 
 import dis
 import hashlib
+import types
+from types import SimpleNamespace
 
 import torch
 
-from alternator.testing import MISSING, Watch, frames
+from alternator.testing import MISSING, Watch, frames, generator_state
 from capture.world import ATOMS, Node, Picture
 
 # State of the process that belongs to the moment and not to the program.
@@ -33,7 +35,11 @@ class FramesPicture(Picture):
         if isinstance(value, (dict, list)) and id(value) not in self.spaces:
             if len(value) > LARGE or (type(value) is dict and "__builtins__" in value):
                 return Node(value, path, (type(value).__name__, "of others"))
-        return super().look(value, path)
+        node = super().look(value, path)
+        if isinstance(value, types.GeneratorType) and generator_state(value) is not None:
+            dead = find_dead_in_generator(value)
+            node.parts = [part for part in node.parts if part[0] not in dead]
+        return node
 
 
 def freeze(picture):
@@ -163,6 +169,15 @@ def find_dead_tensors(stack):
     return found
 
 
+def find_dead_in_generator(generator):
+    """Return the labels of such places in a suspended generator, of those as well where a tensor was left out."""
+    code, offset, variables, *_ = generator_state(generator)
+    names = variable_names(code)
+    held = [i for i, value in enumerate(variables) if value is MISSING or isinstance(value, torch.Tensor)]
+    live = Liveness.at(SimpleNamespace(code=code, offset=max(offset, 0)), False) if held else set()
+    return {f"~local {i}" for i in held if names[i] not in live}
+
+
 # ---- The two runs --------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +190,8 @@ def list_values(handled, stack, left_out):
             if (depth, name) not in left_out:
                 roots[place + name] = value
         roots |= {f"{place}stack[{i}]": value for i, value in enumerate(frame.stack)}
-        roots |= {place + "generator": frame.generator, place + "its exception": frame.handled}
+        handled = None if frame.handled is MISSING else frame.handled  # CPython has both for none
+        roots |= {place + "generator": frame.generator, place + "its exception": handled}
         roots[place + "function"] = frame.function
     return roots
 

@@ -148,6 +148,20 @@ def test_generated_programs(seed):
     compare_everywhere(GeneratedWorlds(seed), 3)
 
 
+def test_arguments_that_inner_functions_use():
+    """Breaks before and behind the instruction that puts an argument into its cell."""
+
+    def inner(x, y):
+        return (lambda: x * 2)() + y
+
+    def program(x):
+        z = x + 1
+        print(end="")
+        return inner(z * 3, z.sin())
+
+    assert compare_everywhere(lambda: World(program, lambda: (X.clone(),)), 1000) > 0
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(GENERATED, 200))
 def test_more_generated_programs(seed):
@@ -156,8 +170,9 @@ def test_more_generated_programs(seed):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_models(name):
-    """Random places, with all weights and buffers compared."""
+def test_models(name, monkeypatch):
+    """Random places, with all weights and buffers compared. Models ask whether they are compiled: here, always."""
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)
     model, inputs = make_model(name)
     model.eval()
     keys = list(inputs)
