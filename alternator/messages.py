@@ -15,7 +15,10 @@ import traceback
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A reason. Its texts may name {detail}, {name} (a call without its arguments) and {message} (their first text)."""
+    """A reason. Its texts may name {detail}, {name} (a call without its arguments) and {message} (their first text).
+
+    What {detail} and {name} say is in the user's words: see `user_text` and `user_name`.
+    """
 
     id: str
     core: str  # reason of the core; "": none of its
@@ -69,6 +72,14 @@ ROWS = [
         ("Remove the `torch._dynamo.skip_frame()` call.",),
     ),
     Row(
+        "DisabledTorchCall",
+        "DisabledCall",
+        "Skip calling `torch.compiler.disable()`d function",
+        "torch itself marks `{name}` with `torch.compiler.disable`, so it runs eagerly. {message}",
+        (OUTSIDE,),
+        ("torch.*",),
+    ),
+    Row(
         "DisabledCall",
         "DisabledCall",
         "Skip calling `torch.compiler.disable()`d function",
@@ -83,7 +94,7 @@ ROWS = [
         f"A tensor's value decides which way the program goes (e.g. `if x.sum() > 0:`). {NO_VALUES}",
         (
             "Use `torch.cond` to express the branch: the graph then contains both sides.",
-            "Compute both sides and choose with `torch.where`, or avoid the branch (`torch.clamp`, `torch.nan_to_num`).",
+            "Compute both sides and choose with `torch.where`, or use `torch.clamp` or `torch.nan_to_num`.",
             "Branch on a non-tensor: a shape, a flag or a Python number.",
             FUNDAMENTAL,
         ),
@@ -111,12 +122,12 @@ ROWS = [
     Row(
         "TensorScalar",
         "DataDependentOperator",
-        "Data dependent operator",
+        "Data dependent operator: a tensor's value as a Python number",
         "This converts a tensor's value to a Python number or bool (`float(x)`, `int(x)`, `bool(x)`, an index, a "
         f"comparison in a sort), which is unknown while tracing. {NO_VALUES}",
         (
             "Compute with the tensor itself, without `float()`, `int()` or `bool()`.",
-            "For `float()` and `int()`, set `torch._dynamo.config.capture_scalar_outputs = True`: the graph then computes "
+            "For `float()` and `int()`, set `torch._dynamo.config.capture_scalar_outputs = True`: the graph then has "
             "the number.",
             OUTSIDE,
         ),
@@ -125,7 +136,7 @@ ROWS = [
     Row(
         "TensorsCompared",
         "DataDependentOperator",
-        "Data dependent operator",
+        "Data dependent operator: tensors are compared",
         f"This compares the values of tensors and gives a Python bool, which is unknown while tracing. {NO_VALUES}",
         (
             "Use `(x == y).all()`, which is a tensor, instead of `torch.equal(x, y)`, and choose with `torch.where`.",
@@ -134,13 +145,21 @@ ROWS = [
         ("*equal *",),
     ),
     Row(
+        "GraphNumber",
+        "DataDependentOperator",
+        "Data dependent operator: a number that the graph computes",
+        "The program needs the value of a number that the graph computes (from `.item()`, `int(x)` or `float(x)`). It "
+        "is unknown while tracing: {detail}.",
+        ("Do not branch on that number, and do not use it as an index or a key.", OUTSIDE),
+        ("*a number that the graph computes*",),
+    ),
+    Row(
         "DynamicShape",
         "DataDependentOperator",
         "Dynamic shape operator",
         f"The size of the result depends on a tensor's values. {NO_VALUES}",
         (
-            "Keep the size fixed: `torch.where(mask, x, 0)` instead of `x[mask]`, `nonzero_static` instead of `nonzero`.",
-            "Set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`: the graph then has a symbolic size.",
+            "Keep the size fixed: `torch.where(mask, x, 0)` for `x[mask]`, `torch.nonzero_static` for `nonzero`.",
             OUTSIDE,
         ),
     ),
@@ -181,7 +200,7 @@ ROWS = [
         "Output",
         "MustRun",
         "Output or logging: `{name}`",
-        "`{name}` is a side effect (output, a log, a warning), so it cannot be part of a graph.",
+        "`{name}` is output, logging or a warning: a side effect, so it cannot be part of a graph.",
         ("Leave it out, or move it after the compiled function.", REORDER),
         ("logging.*", "warnings.*", "_warnings.*", "*.write(*", "*.flush(*"),
     ),
@@ -189,7 +208,7 @@ ROWS = [
         "OutputByC",
         "UnknownCall",
         "Output or logging: `{name}`",
-        "`{name}` is a side effect (output, a log, a warning), so it cannot be part of a graph.",
+        "`{name}` is output, logging or a warning: a side effect, so it cannot be part of a graph.",
         ("Leave it out, or move it after the compiled function.", REORDER),
         ("_warnings.*", "*.write()", "*.flush()"),
     ),
@@ -216,8 +235,8 @@ ROWS = [
         "Profiler",
         "MustRun",
         "Unsupported context manager",
-        "`{name}` belongs to a profiler, which must see the program run. (Graphs ignore a profiler span that is entered "
-        "and left inside them. This one is not.)",
+        "`{name}` belongs to a profiler, which must see the program run. (A graph ignores a profiler span that "
+        "begins and ends inside it. This one does not.)",
         ("Start and stop the profiler outside the compiled function.",),
         ("torch.profiler.*", "torch.autograd.profiler.*"),
     ),
@@ -240,8 +259,8 @@ ROWS = [
         "CachedCall",
         "UnknownCall",
         "Call of a function with a cache: `{name}`",
-        "`{name}` has a cache (`functools.lru_cache` or `functools.cache`). An argument is an object whose cache entry no "
-        "guard can check (maybe `self`), or the cache is full and would drop a result.",
+        "`{name}` has a cache (`functools.lru_cache` or `functools.cache`). An argument is an object whose cache entry "
+        "no guard can check (maybe `self`), or the cache is full and would drop a result.",
         (
             "Call `{name}.__wrapped__`, the function without the cache.",
             "Call it outside and pass the result as an argument.",
@@ -267,8 +286,8 @@ ROWS = [
         "ContextManager",
         "UnsupportedContext",
         "Unsupported context manager",
-        "The `with` statement enters {detail}. Its `__enter__` or `__exit__` is a C function whose side effects Alternator "
-        "does not know.",
+        "The `with` statement enters {detail}. Its `__enter__` or `__exit__` is a C function whose side effects "
+        "Alternator does not know.",
         ("Move the `with` statement outside the compiled function.", "Use a context manager written in Python."),
     ),
     # ---- Objects that were there before --------------------------------------------------------------------------
@@ -343,9 +362,9 @@ ROWS = [
     Row(
         "ClassDefinition",
         "UnsupportedInstruction",
-        "LOAD_BUILD_CLASS bytecode not supported",
-        "A class is defined in the compiled function, and making it runs code that cannot be traced: its metaclass is not "
-        "a class, or a base class or a descriptor is C code.",
+        "Unsupported class definition",
+        "A class is defined in the compiled function, and making it runs code that cannot be traced: its metaclass is "
+        "not a class, or a base class or a descriptor is C code.",
         ("Move the class outside the compiled function.",),
         ("LOAD_BUILD_CLASS",),
     ),
@@ -368,8 +387,8 @@ ROWS = [
     Row(
         "Construct",
         "UnsupportedInstruction",
-        "Missing bytecode handler",
-        "This Python construct is not supported yet: {detail}.",
+        "Unsupported Python construct: {detail}",
+        "Alternator cannot capture this Python construct yet.",
         ("Write it differently, or move it outside the compiled function.", FEATURE),
     ),
     Row(
@@ -384,7 +403,7 @@ ROWS = [
         "GeneratorInC",
         "GeneratorInC",
         "Unsupported break in a generator that C code resumes",
-        "C code ({detail}) resumed this generator. C code cannot be interrupted and resumed, so the whole call runs eagerly.",
+        "C code ({detail}) resumed this generator. C code cannot be interrupted and resumed, so its call runs eagerly.",
         ("Iterate over the generator in a Python loop.",),
     ),
     Row(
@@ -458,7 +477,7 @@ ROWS = [
         "TorchScope",
         "UnsupportedTorch",
         "Unsupported context manager",
-        "A torch context (grad mode, autocast, ...) is entered and left in a way that a graph cannot express: {detail}.",
+        "A torch context (grad mode, autocast, ...) is entered or left in a way no graph can express: {detail}.",
         ("Enter and leave it in the same function, with `with`.",),
         ("*scope of torch's state*",),
     ),
@@ -476,6 +495,14 @@ ROWS = [
         "Unsupported use of torch",
         "This use of torch is not supported yet: {detail}.",
         (OUTSIDE, FEATURE),
+    ),
+    Row(
+        "TensorKind",
+        "NoFake",
+        "Unsupported tensor layout or type",
+        "A graph cannot contain this tensor: {detail}.",
+        ("Convert it outside the compiled function.", FEATURE),
+        ("*no fake can stand for*",),
     ),
     Row(
         "NoFake",
@@ -535,7 +562,7 @@ ROWS = [
         "StaticShapes",
         "StaticShapes",
         "Symbolic sizes given up",
-        "Something does not work with symbolic sizes, so the function is captured with the sizes of this call. {detail}",
+        "Something does not work with symbolic sizes, so the function is captured with those of this call. {detail}",
         ("You need not do anything; each size gets its own graph.",),
     ),
     Row("Internal", "Internal", "Alternator itself failed", "{detail}", ("Please report it, with the program.",)),
@@ -555,15 +582,60 @@ def find_row(reason, detail) -> Row:
     return Row(reason, reason, reason, "{detail}")
 
 
+# Names of the core and of Python's and torch's inner modules, as users write them.
+USER_NAMES = [
+    (r"^TensorBase\.|^torch\._C\.TensorBase\.|^torch\._tensor\.Tensor\.", "Tensor."),
+    (r"^torch\.serialization\.", "torch."),
+    (r"^torch\._dynamo\.decorators\.", "torch._dynamo."),
+    (r"^torch\.profiler\.profiler\.", "torch.profiler."),
+    (r"^torch\.(optim|nn\.modules|utils\.data)\.\w+\.", r"torch.\1."),
+    (r"^torch\.nn\.modules\.", "torch.nn."),
+    (r"^_?[Rr]andom\.Random\.|^Random\.", "random."),
+    (r"^_(warnings|pickle|io|thread|collections|functools|operator|json|csv|socket|struct)\.", r"\1."),
+    (r"^(posix|nt)\.", "os."),
+    (r"^__main__\.", ""),
+]
+# Instructions, as what a program has.
+CONSTRUCTS = {
+    "ASYNC_GEN_WRAP": "an asynchronous generator",
+    "BEFORE_ASYNC_WITH": "`async with`",
+    "CHECK_EG_MATCH": "`except*`",
+    "END_ASYNC_FOR": "`async for`",
+    "GET_AITER": "`async for`",
+    "GET_ANEXT": "`async for`",
+    "GET_AWAITABLE": "`await`",
+    "LOAD_BUILD_CLASS": "a class definition",
+    "MATCH_KEYS": "`match` with a mapping pattern",
+    "PREP_RERAISE_STAR": "`except*`",
+}
+NO_FAKE = re.compile(r"(?:[\w:.]+: )?no fake can stand for (a result|a tensor) of (the class|layout|type) (.*)")
+
+
+def user_name(name) -> str:
+    """Write the name of what was called as users know it."""
+    for pattern, replacement in USER_NAMES:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def user_text(detail) -> str:
+    """Write a detail of the core without words that only the core knows."""
+    if detail in CONSTRUCTS:
+        return CONSTRUCTS[detail]
+    if found := NO_FAKE.match(detail):
+        return "{} has the {} {}".format(found[1], found[2].removeprefix("the "), found[3])
+    return user_name(detail)
+
+
 def explain(reason, detail):
     """Say what a reason of the core means: the texts of an event `Break`."""
     row = find_row(reason, detail)
-    name = detail.partition("(")[0]
+    name = user_name(detail.partition("(")[0])
     quoted = TEXT.search(detail)
     message = next((text for text in quoted.groups() if text is not None), None) if quoted else None
     error = detail.partition(":")[0] if re.match(r"\w+(Error|Exception)\b", detail) else "Exception"
-    fill = {"detail": detail, "name": name, "message": message, "error": error}
-    if row.id == "DisabledCall":
+    fill = {"detail": user_text(detail), "name": name, "message": message, "error": error}
+    if row.core == "DisabledCall":
         fill["message"] = f"(reason: {message})" if message else ""
     return {
         "reason": row.id,
@@ -575,10 +647,7 @@ def explain(reason, detail):
 
 def describe(stop) -> str:
     """Write what, why and what to do, in TorchDynamo's layout: programs and people look for it."""
-    lines = [stop.what, f"  Explanation: {stop.why}", *(f"  Hint: {hint}" for hint in stop.hints)]
-    if stop.detail and not any(stop.detail in text for text in (stop.what, stop.why)):
-        lines.append(f"  Detail: {stop.detail}")
-    return "\n".join(lines)
+    return "\n".join([stop.what, f"  Explanation: {stop.why}", *(f"  Hint: {hint}" for hint in stop.hints)])
 
 
 # ---- Frames --------------------------------------------------------------------------------------------------------
@@ -623,12 +692,17 @@ def find_columns(frame, source):
     return begin, len(encoded[: frame.end_column].decode(errors="replace"))
 
 
+def name_library(library) -> str:
+    """Name whose code it is in a sentence."""
+    return "Python's standard library" if library == "python" else library
+
+
 def quote_frames(stop, heading="from user code:") -> str:
     """Write the user's frames with the expressions underlined, and the calls of libraries that led to the break."""
     lines = [heading, *map(quote_frame, stop.user_frames)]
     behind = stop.library_frames
     if behind:
-        names = " and ".join(dict.fromkeys(frame.library for frame in behind))
+        names = " and ".join(dict.fromkeys(name_library(frame.library) for frame in behind))
         lines += [f"which led, in {names}, to:", *map(quote_frame, behind[-2:])]
     return "\n".join(lines)
 
