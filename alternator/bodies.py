@@ -65,7 +65,7 @@ class Body:
 
     def close(self):
         if self.find_state() != self.state:
-            raise Unsupported("a state that is changed inside the function of a higher-order operator")
+            raise Unsupported("the function of a higher-order operator changes torch's state")
         if self.tracer.has_floats():
             raise GivenUp("a float that changes, beside the function of a higher-order operator")
         writer = self.tracer.writer
@@ -127,12 +127,12 @@ def end_checkpoint(tracer, func, args, kwargs):
     body, result, context_fn = args
     leaves = pytree.tree_leaves(result)
     if not all(leaf is None or isinstance(leaf, (torch.Tensor, int, float, str)) for leaf in leaves):
-        raise Unsupported("torch.utils.checkpoint of a function that gives something else than tensors")
+        raise Unsupported("torch.utils.checkpoint of a function that does not return tensors")
     given = {id(leaf): tracer.find(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
     if not any(known.fake.requires_grad for known in given.values()):
         return result  # nothing is kept for a gradient anyway
     if body.has_written() or body.has_changed_tensors():
-        raise Unsupported("something is changed by a function that torch.utils.checkpoint calls a second time")
+        raise Unsupported("a function under torch.utils.checkpoint changes an object from outside, and would run twice")
     body.close()
     own = set(body.calls)
     outputs = [known for known in given.values() if tracer.node_behind(known) in own]
@@ -176,26 +176,26 @@ def end_branch(tracer, func, args, kwargs):
     body, result = args
     leaves, body.form = pytree.tree_flatten(result)
     if body.has_written() or body.has_changed_tensors():
-        raise Unsupported("something is changed by a branch of torch.cond")
+        raise Unsupported("a branch of torch.cond changes an object from outside")
     body.close()
     own = set(body.calls)
     body.outputs = [tracer.find(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
     if not all(known is not None and tracer.node_behind(known) in own for known in body.outputs):
-        raise Unsupported("a branch of torch.cond that gives something else than tensors that it made")
+        raise Unsupported("a branch of torch.cond returns something that is not a tensor it computed")
     sharing = [other for known in body.outputs for other in tracer.list_sharing(known.fake) if other is not known]
     if any(other in body.outputs or tracer.node_behind(other) not in own for other in sharing):
-        raise Unsupported("a branch of torch.cond that gives a view of a tensor")
+        raise Unsupported("a branch of torch.cond returns a view of a tensor")
 
 
 def end_cond(tracer, func, args, kwargs):
     """Record torch.cond of two branches that have ended; return what it gives."""
     pred, first, second = args
     if first.form != second.form or not all(map(are_alike, first.outputs, second.outputs)):
-        raise Unsupported("branches of torch.cond that give different things")
+        raise Unsupported("the branches of torch.cond return different structures, shapes or dtypes")
     free = list(dict.fromkeys([*first.list_free(), *second.list_free()]))
     differentiated = torch.is_grad_enabled() and any(fake.requires_grad for fake in find_fakes(tracer, free))
     if any(known.fake.requires_grad != differentiated for known in first.outputs):
-        raise Unsupported("branches of torch.cond of which not all results have a gradient")
+        raise Unsupported("only one branch of torch.cond has a result with a gradient")
     attributes = []
     for name, body in (("cond_true", first), ("cond_false", second)):
         nodes = tuple(known.node for known in body.outputs)
@@ -227,7 +227,7 @@ def list_needs(tracer, func, args, kwargs):
     """Tell of each argument whether it requires grad, and whether there is a gradient to compute."""
     (values,) = args
     if not all(map(is_watched, values)):
-        raise Unsupported("a torch.autograd.Function with an argument that the function made and may change")
+        raise Unsupported("a torch.autograd.Function with an argument that the compiled function made and may change")
     needs = tuple(isinstance(value, torch.Tensor) and tracer.fake_of(value).requires_grad for value in values)
     return needs, torch.is_grad_enabled() and any(needs)
 
@@ -250,7 +250,7 @@ def begin_backward(tracer, func, args, kwargs):
     for number, output in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
         if not isinstance(output, torch.Tensor):
             if not (output is None or isinstance(output, (int, float, str))):
-                raise Unsupported("a torch.autograd.Function that gives something else than tensors")
+                raise Unsupported("a torch.autograd.Function that does not return tensors")
             gradients.append(None)
             continue
         fake = tracer.compute(torch.empty_like, (output,), {})
@@ -266,7 +266,7 @@ def end_function(tracer, func, args, kwargs):
     forward, backward, values, outputs, gradients, found, saved, fixed = args
     backward.close()
     if backward.has_written() or backward.has_changed_tensors():
-        raise Unsupported("something is changed by the backward function of a torch.autograd.Function")
+        raise Unsupported("the backward function of a torch.autograd.Function changes an object from outside")
     every = outputs if isinstance(outputs, tuple) else (outputs,)
     tensors = [output for output in every if isinstance(output, torch.Tensor)]
     inputs = [tracer.node_of(value) for value in values if isinstance(value, torch.Tensor)]
@@ -297,7 +297,7 @@ def list_results(tracer, found, values):
     """List the nodes of the gradients by those arguments that are tensors."""
     found = found if isinstance(found, tuple) else (found,)
     if any(each is not None for each in found[len(values) :]) or len(found) < len(values):
-        raise Unsupported("a torch.autograd.Function with another number of gradients than arguments")
+        raise Unsupported("a torch.autograd.Function that does not return one gradient per argument")
     wanted = [each for each, value in zip(found, values, strict=False) if isinstance(value, torch.Tensor)]
     return [None if each is None else tracer.node_of(each) for each in wanted]
 

@@ -164,7 +164,7 @@ class Break(Event):
     def library_frames(self) -> tuple[Frame, ...]:
         """The frames of libraries behind the user's last line: how the break came about there."""
         last = max((i for i, frame in enumerate(self.frames) if frame.library is None), default=len(self.frames))
-        return self.frames[last + 1 :]
+        return tuple(frame for frame in self.frames[last + 1 :] if frame.library != "alternator")
 
     @property
     def place(self) -> Frame | None:
@@ -471,7 +471,7 @@ class Teller:
         texts = messages.explain(reason, detail)
         stop = Break(function=self.function, capture=number, detail=detail, frames=frames, **texts, **fields)
         if stop.library_frames:
-            hint = messages.LIBRARY_HINT.format(library=stop.library_frames[0].library)
+            hint = messages.LIBRARY_HINT.format(library=messages.name_library(stop.library_frames[0].library))
             stop = dataclasses.replace(stop, hints=(*stop.hints, hint))
         return stop
 

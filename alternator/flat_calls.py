@@ -49,7 +49,7 @@ def record_flat(tracer, _, args, kwargs):
     for leaf in leaves:
         check(leaf, f"{fn.__qualname__} is given")
     if not is_constant(contexts):
-        raise Unsupported(f"{fn.__qualname__} is given a tree with an object that is no leaf of it")
+        raise Unsupported(f"{fn.__qualname__} gets a tree with an object that is not one of its leaves")
     specs = []
 
     @functools.wraps(fn)

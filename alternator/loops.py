@@ -25,15 +25,15 @@ class Loop(Transformed):
         tracer = self.tracer
         leaves, self.form = pytree.tree_flatten(result)
         if self.has_written() or self.has_changed_tensors():
-            raise Unsupported("something is changed by the function of a loop")
+            raise Unsupported("the body of a loop operator changes an object from outside")
         self.close()
         own = set(self.calls)
         self.outputs = [tracer.find(leaf) if isinstance(leaf, torch.Tensor) else None for leaf in leaves]
         if not all(known is not None and tracer.node_behind(known) in own for known in self.outputs):
-            raise Unsupported("the function of a loop gives something else than tensors that it made")
+            raise Unsupported("the body of a loop operator returns something that is not a tensor it computed")
         sharing = [other for known in self.outputs for other in tracer.list_sharing(known.fake) if other is not known]
         if any(other in self.outputs or tracer.node_behind(other) not in own for other in sharing):
-            raise Unsupported("the function of a loop gives a view of a tensor")
+            raise Unsupported("the body of a loop operator returns a view of a tensor")
         self.nodes = [known.node for known in self.outputs]
         self.lifted = self.list_free(self.nodes, self.stands)
 
@@ -51,9 +51,9 @@ def begin_loop(tracer, func, args, kwargs):
     sliced, whole = args
     leaves = (*sliced, *whole)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-        raise Unsupported("a loop over something else than tensors")
+        raise Unsupported("a loop operator over something that is not a tensor")
     if torch.is_grad_enabled() and any(tracer.fake_of(leaf).requires_grad for leaf in leaves):
-        raise Unsupported("a loop that is differentiated")
+        raise Unsupported("a loop operator with gradients")
 
     def make(leaf, number):
         is_row = number < len(sliced)
@@ -74,7 +74,7 @@ def write_loop(tracer, operator, fakes, bodies, make_args):
     """Write the call of the operator; `fakes` are what it gives."""
     lifted = list(dict.fromkeys(node for body in bodies for node in body.lifted))
     if torch.is_grad_enabled() and any(fake.requires_grad for fake in find_fakes(tracer, lifted)):
-        raise Unsupported("a loop that is differentiated")
+        raise Unsupported("a loop operator with gradients")
     call = tracer.write_nodes("call_function", operator, make_args(lifted))
     return list(tracer.adopt_all(tuple(fakes), call, tracer.writer.sites[-1][0]))
 
@@ -83,9 +83,9 @@ def end_while(tracer, func, args, kwargs):
     test, body = args
     carried = find_stands(tracer, body)
     if len(test.outputs) != 1 or test.outputs[0].fake.dtype is not torch.bool or test.outputs[0].fake.numel() != 1:
-        raise Unsupported("a condition of torch.while_loop that is not one bool")
+        raise Unsupported("torch.while_loop with a condition that is not a single bool")
     if len(body.outputs) != len(carried) or not all(map(are_alike, body.outputs, carried)):
-        raise Unsupported("torch.while_loop of a function that gives other tensors than it gets")
+        raise Unsupported("torch.while_loop of a function whose results differ in shape or dtype from its arguments")
     fakes = [tracer.compute(torch.empty_like, (known.fake,), {}) for known in body.outputs]
 
     def make_args(lifted):
@@ -110,7 +110,7 @@ def end_scan(tracer, func, args, kwargs):
     rows = len(stands) - count
     carried, others = body.outputs[:count], body.outputs[count:]
     if len(carried) != count or not all(map(are_alike, carried, stands[rows:])):
-        raise Unsupported("scan with a function that gives another carry than it gets")
+        raise Unsupported("scan with a function that changes the shape or dtype of the carry")
     fakes = [tracer.compute(torch.empty_like, (known.fake,), {}) for known in carried]
     fakes += [tracer.compute(torch.stack, ([known.fake] * rounds,), {}) for known in others]
     body.stands = body.stands[rows:] + body.stands[:rows]

@@ -173,7 +173,7 @@ class Tracer:
                 self.do_without_symbols(args, kwargs)
             result = rule(self, func, args, self.place(func, kwargs or {}))
             if self.last_draw is not None and self.last_draw != count_draws():
-                raise Unsupported("random numbers are drawn, after the generator was set anew")
+                raise Unsupported("random numbers are drawn after the generator's state was set")
             return result
         except (MemoryError, RecursionError):
             raise  # no part of the program, and no fault of the tracer
@@ -238,7 +238,7 @@ class Tracer:
                 raise Unsupported(str(error), "DataDependentOperator") from error
             raise TorchFailed(f"{type(error).__name__}: {error}") from error
         if self.unchanging and any(map(self.has_changed, self.unchanging)):
-            raise Unsupported("memory from outside that a leaf of autograd has is written to")
+            raise Unsupported("a write to memory from outside that an autograd leaf uses")
         if self.shapes is not None and holds_tensor(result):
             self.shapes.follow(func, given, given_kwargs, result, self.fake_of)
         return result
@@ -273,7 +273,7 @@ class Tracer:
         """Get to know a tensor from outside."""
         name = _capture.name_of(tensor)
         if name is None:
-            raise Unsupported("a tensor that the trace did not get from its arguments or from what they hold")
+            raise Unsupported("a tensor that the trace did not get from the arguments, the globals or what they hold")
         # A subclass is not asked for anything: its __torch_function__ is the program's code.
         if not is_plain(tensor):
             _capture.watch(tensor, ())

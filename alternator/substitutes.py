@@ -85,10 +85,10 @@ def call_now(fn):
 
     def compute(tracer, _, args, kwargs):
         if any(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())):
-            raise Unsupported("a function whose result is taken for constant, called with a tensor")
+            raise Unsupported("a function whose result is assumed constant is called with a tensor")
         result = fn(*args, **kwargs)
         if isinstance(result, torch.Tensor):
-            raise Unsupported("a tensor that is taken for constant")
+            raise Unsupported("a tensor that is assumed constant")
         return result
 
     # Not `fn` itself, which may be called in graphs as well.

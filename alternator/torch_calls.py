@@ -83,7 +83,7 @@ VIEW_ATTRIBUTES = ["T", "mT", "H", "mH", "real", "imag"]
 
 # By name, with the reason. Of a tensor, or of torch.
 REFUSED = {
-    "retain_grad": "the graph would change what autograd records, which is not part of it",
+    "retain_grad": "the graph would change what autograd records",
     "register_hook": "a hook of autograd",
     "register_post_accumulate_grad_hook": "a hook of autograd",
     "backward": "autograd runs inside the function",
@@ -139,7 +139,7 @@ def record_out(tracer, func, args, kwargs):
     sizes = [tracer.fake_of(each).shape for each in outside]
     result = tracer.compute(func, args, kwargs)
     if [tracer.fake_of(each).shape for each in outside] != sizes:
-        raise Unsupported("a tensor that is given as `out` gets another size")
+        raise Unsupported("a tensor passed as `out` is resized")
     return tracer.record_call(func, args, kwargs, result)
 
 
@@ -147,7 +147,7 @@ def tell_metadata(tracer, func, args, kwargs):
     warnings = count_warnings()
     result = tracer.compute(func, args, kwargs)
     if count_warnings() != warnings:
-        raise Unsupported("torch warns, and no node of a graph would give the warning")
+        raise Unsupported("torch gives a warning, which a graph would not repeat")
     if isinstance(result, torch.Tensor):  # type() with an argument
         return tracer.record_call(func, args, kwargs, result)
     return result if tracer.shapes is None else tracer.shapes.tell(func, args, kwargs, result, tracer.fake_of)

@@ -67,22 +67,22 @@ def put_behind(tracer, func, args, kwargs):
     handle, function, tensor, *others = args
     known = tracer.find(tensor)
     if known.real is None and known.leaf is None:
-        raise Unsupported("a hook of autograd on a tensor that the function computed")
+        raise Unsupported("an autograd hook on a tensor that the function computed")
     fake = known.fake
     if not fake.requires_grad or not all(map(callable, others)) or (function is add_late_hook and not fake.is_leaf):
-        raise Unsupported("a hook of autograd that torch would refuse")
+        raise Unsupported("an autograd hook that torch would refuse")
     if fake.is_leaf and function is keep_gradient:
         return
     if not fake.is_leaf:
         if tracer.has_changed(fake):
-            raise Unsupported("a hook of autograd on a tensor that was written to")
+            raise Unsupported("an autograd hook on a tensor that was changed in place")
         tracer.unchanging.append(fake)
         tracer.unusual.append("memory is watched")
     _capture.call_behind(handle if handle is not None else object(), function, (tensor, *others))
 
 
 def refuse_use(tracer, func, args, kwargs):
-    raise Unsupported("the handle of a hook that was registered in the same graph")
+    raise Unsupported("the handle of an autograd hook that was registered in the same graph")
 
 
 call_behind = make_call(None, put_behind)

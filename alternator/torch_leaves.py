@@ -47,7 +47,7 @@ def set_requires_grad(tracer, func, args, kwargs):
     (tensor, *rest) = args
     (flag,) = rest or kwargs.values() or (True,)
     if not isinstance(flag, bool):
-        raise Unsupported("requires_grad is set to something else than True or False")
+        raise Unsupported("requires_grad is set to a value that is not True or False")
     return change_flag(tracer, tensor, flag)
 
 
@@ -99,7 +99,7 @@ def replace_data(tracer, func, args, kwargs):
     """Record `x.data = y`."""
     target, source = map(tracer.find, args)
     if target is source:
-        raise Unsupported("the data of a tensor are set to itself")
+        raise Unsupported("a tensor's data is set to the tensor itself")
     for tensor in args:
         tracer.node_of(tensor)
     tracer.alter(target)
@@ -119,7 +119,7 @@ def replace_grad(tracer, func, args, kwargs):
     if value is not None:
         fake, own = tracer.fake_of(value), known.fake
         if value is tensor or (fake.shape, fake.dtype, fake.device) != (own.shape, own.dtype, own.device):
-            raise Unsupported("the attribute grad of a tensor is set to something of another form")
+            raise Unsupported("the attribute grad of a tensor is set to a tensor of another shape or dtype")
         tracer.node_of(value)
         source = tracer.value_of(tracer.find(value))
     tracer.node_of(tensor)
@@ -133,9 +133,9 @@ def detach_in_place(tracer, func, args, kwargs):
     (tensor,) = args
     known = tracer.find(tensor)
     if known.real is not None or known.leaf is not None:
-        raise Unsupported("the graph would change what autograd records, which is not part of it")
+        raise Unsupported("the graph would change what autograd records")
     if len(tracer.list_sharing(known.fake)) > 1:
-        raise Unsupported("detach_() of a tensor that has views, which autograd goes on to know of")
+        raise Unsupported("detach_() of a tensor with views, which autograd still knows")
     before = known.node
     tracer.compute(func, args, {})
     known.node = tracer.write_nodes("call_method", "detach", (before,))
@@ -156,12 +156,12 @@ def make_leaf(tracer, known, cls, data):
     """Make a known tensor, which has the memory of `data`, a leaf that the graph gets as an input."""
     fake = known.fake
     if fake.is_inference() or fake.is_conj() or fake.is_neg() or fake.is_meta:
-        raise Unsupported("a leaf of autograd that is no ordinary tensor")
+        raise Unsupported("an autograd leaf that is not an ordinary tensor")
     sharing = [other for other in tracer.list_sharing(fake) if other is not known]
     outside = next((other for other in sharing if other.real is not None), None)
     if outside is not None:
         if outside.fake.dtype != fake.dtype or tracer.has_changed(fake):
-            raise Unsupported("a leaf of autograd with memory from outside, in another form")
+            raise Unsupported("an autograd leaf that uses another tensor's memory with other strides")
         tracer.node_of(outside.real)
         _capture.rely_on_offset(fake)
         leaf = Leaf(cls, fake, tracer.number_of(outside))
@@ -169,7 +169,7 @@ def make_leaf(tracer, known, cls, data):
         tracer.unusual.append("memory is watched")
     else:
         if fake.nbytes != fake.untyped_storage().nbytes() or not is_dense(fake):
-            raise Unsupported("a leaf of autograd that has a part of another tensor's memory")
+            raise Unsupported("an autograd leaf that uses part of another tensor's memory")
         leaf = Leaf(cls, fake)
         written = data.node
     node = tracer.writer.add_leaf(cls, fake)

@@ -38,7 +38,7 @@ class Steps:
         fake = fake_of(value)
         for other in map(fake_of, others):
             if torch.result_type(other, fake) != other.dtype:
-                raise Unsupported("a tensor in the place of a number changes the dtype of the result")
+                raise Unsupported("a tensor in place of a number changes the dtype of the result")
         return self.detach(value) if fake.requires_grad else value
 
 
@@ -150,4 +150,4 @@ def record_parts(tracer, func, args, kwargs):
     try:
         return way.write(Steps(tracer), name, *args, **kwargs)
     except (TypeError, ValueError) as error:  # other arguments than those that are known here, unequal lengths
-        raise Unsupported(f"{name} with a tensor in the place of a number: {error}") from None
+        raise Unsupported(f"{name} with a tensor in place of a number: {error}") from None

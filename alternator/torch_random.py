@@ -59,7 +59,7 @@ class State:
 def seed(tracer, func, args, kwargs):
     (value,) = args
     if type(value) is not int or value not in SEEDS:
-        raise Unsupported("a seed that is no number, or one out of range")
+        raise Unsupported("a random seed that is not a number or out of range")
     if has_drawn(tracer):
         put_behind(tracer, functools.partial(seed_behind, value))
     else:
@@ -69,7 +69,7 @@ def seed(tracer, func, args, kwargs):
 
 def read_state(tracer, func, args, kwargs):
     if has_drawn(tracer) or tracer.last_draw is not None:
-        raise Unsupported("the state of the random generator, after random numbers were drawn")
+        raise Unsupported("the random generator's state, after random numbers were drawn")
     like = get_state()
     options = {"dtype": like.dtype, "device": like.device}
     fake = tracer.compute(torch.empty, (like.numel(),), options)
@@ -84,14 +84,14 @@ def read_state(tracer, func, args, kwargs):
 def write_state(tracer, func, args, kwargs):
     (state,) = args
     if not isinstance(state, torch.Tensor):
-        raise Unsupported("the state of the random generator is set to something that is no tensor")
+        raise Unsupported("the random generator's state is set to something that is not a tensor")
     known, like = tracer.find(state), get_state()
     fake = known.fake
     is_own = type(known.leaf) is State
     if (fake.shape, fake.dtype, fake.device) != (like.shape, like.dtype, like.device) or tracer.has_changed(fake):
-        raise Unsupported("the state of the random generator is set to a tensor that is none, or was changed")
+        raise Unsupported("the random generator's state is set to an unknown or changed tensor")
     if not is_own and (known.real is None or tracer.around.actions):  # it might be refused, behind other actions
-        raise Unsupported("the state of the random generator is set to a tensor that the function made")
+        raise Unsupported("the random generator's state is set to a tensor that the function computed")
     tracer.node_of(state)
     if has_drawn(tracer):
         put_behind(tracer, functools.partial(set_behind, tracer.value_of(known)))

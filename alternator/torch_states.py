@@ -83,7 +83,7 @@ def set_deterministic_algorithms(tracer, func, args, kwargs):
 def set_default_dtype(tracer, func, args, kwargs):
     (dtype,) = args
     if not isinstance(dtype, torch.dtype):
-        raise Unsupported("the default dtype is set to something else")
+        raise Unsupported("the default dtype is changed")
     outside = torch.get_default_dtype() if tracer.dtype is None else tracer.dtype[0]
     if not tracer.writer.calls:
         tracer.dtype = (outside, dtype)

@@ -47,7 +47,7 @@ class Transformed(Body):
         """Write the call `operator(body, *options, *tensors)`; give the tensors that it gives, as one tuple."""
         tracer = self.tracer
         if self.has_changed_tensors():
-            raise Unsupported("a tensor from before is changed by a function that torch.func transforms")
+            raise Unsupported("a function that torch.func transforms changes a tensor from outside")
         self.close()
         nodes = tuple(tracer.node_of(output) for output in outputs)
         lifted = self.list_free(nodes, self.stands)
@@ -92,10 +92,10 @@ def end_vmap(tracer, func, args, kwargs):
     body, result, out_dims, randomness = args
     outputs, form = pytree.tree_flatten(result)
     if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):
-        raise Unsupported("torch.vmap of a function that gives something else than tensors")
+        raise Unsupported("torch.vmap of a function that does not return tensors")
     out_dims = pytree._broadcast_to_and_flatten(out_dims, form)
     if out_dims is None:
-        raise Unsupported("torch.vmap with out_dims of another form than what the function gives")
+        raise Unsupported("torch.vmap with out_dims that do not match what the function returns")
     in_dims = tuple(body.dims[number] for number in body.numbers)
     found = body.end(call_vmap, outputs, in_dims, tuple(out_dims), randomness)
     return pytree.tree_unflatten(list(found), form)
@@ -122,7 +122,7 @@ def begin_grad(tracer, func, args, kwargs):
     argnums, values = args
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not all(isinstance(each, int) and -len(values) <= each < len(values) for each in numbers):
-        raise Unsupported("torch.func.grad by another argument than there are")
+        raise Unsupported("torch.func.grad with argnums out of range")
     leaves, form = pytree.tree_flatten(values)
     places = pytree.tree_unflatten(list(range(len(leaves))), form)
     body = Transformed(tracer)
@@ -130,7 +130,7 @@ def begin_grad(tracer, func, args, kwargs):
     body.grad_enabled = torch.is_grad_enabled()
     differentiated = set(pytree.tree_leaves(body.by))
     if not all(isinstance(leaves[each], torch.Tensor) for each in differentiated):
-        raise Unsupported("torch.func.grad by something else than tensors")
+        raise Unsupported("torch.func.grad with respect to an argument that is not a tensor")
 
     def make(leaf, number):
         fake = tracer.compute(torch.empty_like, (leaf,), {})
@@ -145,13 +145,13 @@ def begin_grad(tracer, func, args, kwargs):
 def end_grad(tracer, func, args, kwargs):
     body, result, argnums, has_aux, with_value = args
     if has_aux and not (isinstance(result, tuple) and len(result) == 2):
-        raise Unsupported("torch.func.grad with has_aux=True of a function that gives no pair")
+        raise Unsupported("torch.func.grad with has_aux=True of a function that does not return a pair")
     output, aux = result if has_aux else (result, None)
     if not isinstance(output, torch.Tensor) or output.dim():
-        raise Unsupported("torch.func.grad of a function that gives something else than one number")
+        raise Unsupported("torch.func.grad of a function that does not return a scalar")
     leaves, form = pytree.tree_flatten(aux) if has_aux else ([], None)
     if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
-        raise Unsupported("torch.func.grad of a function that gives something else than tensors")
+        raise Unsupported("torch.func.grad of a function that does not return a tensor")
     places, structure = pytree.tree_flatten(body.by)
     places = [body.numbers.index(place) for place in places]
     set_grad_enabled(body.grad_enabled)

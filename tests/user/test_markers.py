@@ -106,7 +106,7 @@ def test_nonstrict_trace_of_other_objects():
     with pytest.raises(torch._dynamo.exc.Unsupported, match="class Holder"):
         captured(lambda x: opaque(x, Holder()), X, fullgraph=True)
     holder = Holder()
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="no leaf"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="not one of its leaves"):
         captured(lambda x: opaque(x, Pair(x, x, holder)), X, fullgraph=True)
     compiled = torch.compile(lambda x, holder: opaque(x + 1, Pair(x, x, holder)), backend="eager")
     assert torch.equal(compiled(X, holder), (X + 1) * 3)

@@ -281,46 +281,55 @@ KEY = pathlib.PurePath("key")
 ITERATOR = (number for number in [1.0] * 100)
 W = torch.ones(3, requires_grad=True)
 OPTIMIZER = torch.optim.SGD([W])
-SKIPPED = "Attempted to call function marked as skipped"
 # program -> (reason, what, words of why, words of a hint)
 SAID = {
-    branch: ("DataDependentBranch", "Data-dependent branching", "values of a tensor decide", "torch.cond"),
-    branch_by_a_method: ("TensorScalar", "Data dependent operator", "`bool(x)`", "the tensor itself"),
-    keeps_a_hook: ("AutogradState", "Unsupported change of what autograd", "a hook of autograd", "outside"),
-    item: ("TensorItem", "Unsupported Tensor.item() call", "number of Python's", "without `.item()`"),
-    prints: ("Print", "Failed to trace builtin operator `print`", "shows something", "reorderable_logging"),
-    logs: ("Output", SKIPPED, "logging", "reorderable_logging"),
-    warns: ("OutputByC", SKIPPED, "warnings", "reorderable_logging"),
-    compares: ("TensorScalar", "Data dependent operator", "torch.equal", "(x == y).all()"),
+    branch: ("DataDependentBranch", "Data-dependent branching", "A tensor's value decides", "torch.cond"),
+    branch_by_a_method: (
+        "TensorScalar",
+        "Data dependent operator: a tensor's value as a Python number",
+        "`bool(x)`",
+        "the tensor itself",
+    ),
+    keeps_a_hook: ("AutogradState", "Unsupported change of autograd state", "an autograd hook", "outside"),
+    item: ("TensorItem", "Unsupported Tensor.item() call", "Python number", "capture_scalar_outputs"),
+    prints: ("Print", "Failed to trace builtin operator `print`", "side effect", "reorderable_logging"),
+    logs: ("Output", "Output or logging: `logging.getLogger`", "logging", "reorderable_logging"),
+    warns: ("OutputByC", "Output or logging: `warnings.warn`", "a warning", "reorderable_logging"),
+    compares: ("TensorsCompared", "Data dependent operator: tensors are compared", "Python bool", "(x == y).all()"),
     remembers: ("CachedCall", "Call of a function with a cache", "lru_cache", "__wrapped__"),
     disabled_method: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "Marked.__setattr__", "Remove the"),
-    next_of_iterator: ("IteratorOutside", "Unsupported method call: `__next__`", "generator", "Pass the container"),
+    next_of_iterator: ("IteratorOutside", "Iterator from outside the function", "generator", "Pass the container"),
     breaks: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: my own reason", "Remove the"),
     in_a_loop: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
     in_a_context: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
     in_a_try_block: ("GraphBreakCall", "Call to `torch._dynamo.graph_break()`", "Message: None", "Remove the"),
-    extension: ("UnknownCall", SKIPPED, "`zlib.crc32` is C code", "custom_op"),
-    saves: ("Files", SKIPPED, "`torch.serialization.save`", "before or after"),
-    copies: ("TensorDeepCopy", "Attempted to copy.deepcopy a tensor", "no graph knows", "clone"),
-    sparse: ("NoFake", "NotImplementedError when running", "layout Sparse", "before or after"),
+    extension: ("UnknownCall", "Unknown C function: `zlib.crc32`", "side effects", "custom_op"),
+    saves: ("Files", "File access: `torch.save`", "writes a file", "before or after"),
+    copies: ("TensorDeepCopy", "Attempted to copy.deepcopy a tensor", "the graph does not know", "clone"),
+    sparse: ("TensorKind", "Unsupported tensor layout", "has the layout Sparse", "outside the compiled"),
     skips: ("SkippedFrame", "Call to `torch._dynamo.skip_frame()`", "asks not to be captured", "Remove the"),
     calls_disabled: ("DisabledCall", "Skip calling `torch.compiler.disable()`d", "reason: it is old", "Remove the"),
     steps: ("StepUnsupportedCall", "Call to `torch._dynamo.step_unsupported()`", "step_unsupported", "Remove the"),
     imports: ("ImportInside", "Unsupported import", "for the first time", "top of the file"),
-    takes_apart: ("Construct", "Missing bytecode handler", "CHECK_EG_MATCH", "in another way"),
+    takes_apart: ("Construct", "Unsupported Python construct: `except*`", "cannot capture", "Write it differently"),
     selects: ("DynamicShape", "Dynamic shape operator", "size of the result", "torch.where"),
-    number: ("TensorScalar", "Data dependent operator", "float(x)", "the tensor itself"),
-    lists: ("TensorValues", "Tensor data is read", "tolist", "Stay with tensors"),
-    draws: ("RandomNumber", SKIPPED, "random number", "torch.rand"),
-    asks_for_time: ("Time", SKIPPED, "time", "before or after"),
-    defines_a_class: ("ClassDefinition", "LOAD_BUILD_CLASS", "code of its own", "Move the class"),
+    number: ("TensorScalar", "Data dependent operator: a tensor's value", "float(x)", "capture_scalar_outputs"),
+    lists: ("TensorValues", "Tensor data is read: `Tensor.tolist`", "values", "Use tensors"),
+    draws: ("RandomNumber", "Python random number: `random.random`", "random number", "torch.rand"),
+    asks_for_time: ("Time", "Clock or sleep: `time.time`", "reads the clock", "before or after"),
+    defines_a_class: ("ClassDefinition", "Unsupported class definition", "runs code", "Move the class"),
     locks: ("ContextManager", "Unsupported context manager", "_thread.lock", "Move the `with`"),
-    address: ("AddressKept", "The address of an object", "another one in each run", "with `is`"),
-    sets_an_attribute: ("TensorAttribute", "Unsupported attribute of a tensor", "attribute grad of a", "beside"),
-    change_of_autograd: ("AutogradState", "Unsupported change of what autograd", "autograd", "outside"),
-    texts: ("TensorPrinted", "Tensor data is read", "shows its values", "Print it before"),
-    profiles: ("Profiler", "Unsupported context manager", "see the program run", "from outside"),
-    clears_gradients: ("DisabledCall", "Skip calling", "Optimizer.zero_grad", "Remove the"),
+    address: ("AddressKept", "The address of an object", "differs in each run", "with `is`"),
+    sets_an_attribute: (
+        "TensorAttribute",
+        "Unsupported attribute of a tensor",
+        "attribute grad of a",
+        "in an object or a dict",
+    ),
+    change_of_autograd: ("AutogradState", "Unsupported change of autograd state", "autograd", "outside"),
+    texts: ("TensorPrinted", "Tensor data is read", "string form", "Print it before"),
+    profiles: ("Profiler", "Unsupported context manager", "see the program run", "outside"),
+    clears_gradients: ("DisabledTorchCall", "Skip calling", "`torch.optim.Optimizer.zero_grad`", "before or after"),
     backward: ("Autograd", "Autograd runs inside", "backward pass", "outside"),
 }
 
@@ -369,6 +378,44 @@ def test_breaks(fn, capsys, tmp_path, monkeypatch):
     expression = underlined[1][len(underlined[2]) : len(underlined[2]) + len(underlined[3])]
     assert expression
     assert expression.removesuffix("  # HERE") in text
+
+
+JARGON = re.compile(
+    r"aten::|\b(?!ALTERNATOR|TORCH)[A-Z]{3,}_[A-Z_]+\b|TensorBase|_dynamo\.decorators|for real|of Python's|\bfake\b|inside of|outside of"
+)
+
+
+@pytest.mark.parametrize("fn", SAID, ids=lambda fn: fn.__name__)
+def test_messages_are_in_the_users_words(fn, capsys):
+    stop = hear(fn, X)[0] if fn is not imports else None
+    assert stop is None or not JARGON.search(messages.describe(stop)), messages.describe(stop)
+
+
+def test_rows_have_no_jargon():
+    for row in messages.ROWS:
+        for text in (row.what, row.why, *row.hints):
+            found = JARGON.search(text)
+            assert found is None or row.id in ("NoFake", "Mistake"), (row.id, found[0])
+
+
+def test_names_as_users_write_them():
+    names = {
+        "TensorBase.item": "Tensor.item",
+        "torch._tensor.Tensor.backward": "Tensor.backward",
+        "torch.optim.optimizer.Optimizer.zero_grad": "torch.optim.Optimizer.zero_grad",
+        "Random.random": "random.random",
+        "_random.Random.seed": "random.seed",
+        "posix.getpid": "os.getpid",
+        "__main__.helper": "helper",
+        "time.sleep": "time.sleep",
+    }
+    assert {name: messages.user_name(name) for name in names} == names
+
+
+def test_numbers_of_the_graph():
+    text = messages.explain("DataDependentOperator", "the value of a number that the graph computes")
+    assert text["reason"] == "GraphNumber"
+    assert "number that the graph computes" in text["why"]
 
 
 @pytest.mark.parametrize("fn", [branch, item, prints, extension, breaks, calls_disabled], ids=lambda fn: fn.__name__)
@@ -576,7 +623,7 @@ def test_the_call_of_a_library_that_led_there():
     assert "which led, in torch, to:" in text
     assert text.count("File ") >= 2
     assert stop.library_frames[-1].library == "torch"
-    assert stop.hints[-1].startswith("It happens inside of torch: ")
+    assert stop.hints[-1].startswith("This happens inside torch: ")
     assert text.index("through_torch") < text.index("which led")
 
 
