@@ -45,6 +45,10 @@ UNSEEN = {
 OTHERS = ("_torchdynamo", "_dynamo", "__dynamo")  # notes that torch's own code leaves on functions and tensors
 
 
+def is_note(name):
+    return isinstance(name, str) and name.startswith(OTHERS)  # the names in a class's dict may be of any type
+
+
 class Description:
     """Words of one world; `space` is the namespace whose functions and classes belong to the program."""
 
@@ -110,9 +114,9 @@ class Description:
 
     def add_attributes(self, value):
         for name, part in own_attributes(value):
-            if name not in UNSEEN and not name.startswith(OTHERS):
-                self.say("attribute", name)
-                self.part("." + name, part)
+            if name not in UNSEEN and not is_note(name):
+                self.say("attribute", str(name))
+                self.part(f".{name}", part)
         for cls in type(value).__mro__:
             for name, member in vars(cls).items() if "__slots__" in vars(cls) else ():
                 if isinstance(member, types.MemberDescriptorType):
@@ -169,7 +173,7 @@ class Description:
             for cell in value.__closure__ or ():
                 self.part(".cell", cell)
             for name, part in own_attributes(value):
-                if not name.startswith(OTHERS):
+                if not is_note(name):
                     self.say("attribute", name)
                     self.part("." + name, part)
 

@@ -383,7 +383,7 @@ def test_models(name):
         for kind in ("guard", "guard", "step", "effect"):
             compiled = alternator.compile(model, backend="eager")
             compiled(**inputs)
-            captured = compiled if hasattr(compiled, "count_parts") else compiled._captured
+            captured = compiled.forward if isinstance(compiled, torch.nn.Module) else compiled
             parts = list_parts(captured, [kind], ALL)
             for part in numbers.sample(parts, min(len(parts), 3)):
                 with Spoiled(captured, *part, None if kind == "guard" else MemoryError("a fault")):

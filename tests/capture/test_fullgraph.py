@@ -28,74 +28,74 @@ def refuses(construct, line):
     return register
 
 
-@refuses("zlib.crc32()", 'zlib.crc32(b"a")')
+@refuses("Unknown C function: `zlib.crc32`", 'zlib.crc32(b"a")')
 def unknown_c_function(x):
     return (x + 1) * zlib.crc32(b"a")
 
 
-@refuses("time.time()", "time.time()")
+@refuses("Clock or sleep: `time.time`", "time.time()")
 def clock(x):
     return (x + 1) * time.time()
 
 
-@refuses("print('hello', int)", 'print("hello", 3)')
+@refuses("`print` is a side effect", 'print("hello", 3)')
 def printing(x):
     x = x + 1
     print("hello", 3)
     return x
 
 
-@refuses("io.open(", "open(os.devnull)")
+@refuses("File access: `io.open`", "open(os.devnull)")
 def opening(x):
     with open(os.devnull):
         return x + 1
 
 
-@refuses("logging.getLogger('capture')", 'logging.getLogger("capture")')
+@refuses("Output or logging: `logging.getLogger`", 'logging.getLogger("capture")')
 def logs(x):
     logging.getLogger("capture").warning("message")
     return x + 1
 
 
-@refuses("warn()", 'warnings.warn("careful")')
+@refuses("Output or logging: `warnings.warn`", 'warnings.warn("careful")')
 def warns(x):
     warnings.warn("careful")  # noqa: B028
     return x + 1
 
 
-@refuses("the truth of a tensor", "if x.sum() > 3")
+@refuses("Data-dependent branching", "if x.sum() > 3")
 def branch(x):
     return x * 2 if x.sum() > 3 else x
 
 
-@refuses("the truth of a tensor", "while x.sum() < 100:")
+@refuses("Data-dependent branching", "while x.sum() < 100:")
 def loop(x):
     while x.sum() < 100:
         x = x * 2
     return x
 
 
-@refuses("the values of a tensor", "bool(x.any())")
+@refuses("a tensor's value as a Python number", "bool(x.any())")
 def truth(x):
     return x * bool(x.any())
 
 
-@refuses("the values of a tensor", "int(x.sum())")
+@refuses("a tensor's value as a Python number", "int(x.sum())")
 def number(x):
     return x * int(x.sum())
 
 
-@refuses("item(Tensor)", "x.sum().item()")
+@refuses("Unsupported Tensor.item() call", "x.sum().item()")
 def item(x):
     return x * x.sum().item()
 
 
-@refuses("tolist(Tensor)", "x.tolist()")
+@refuses("Tensor data is read: `Tensor.tolist`", "x.tolist()")
 def numbers(x):
     return x * x.tolist()[0][0]
 
 
-@refuses("numpy(Tensor)", "x.numpy()")
+@refuses("Tensor data is read: `Tensor.numpy`", "x.numpy()")
 def array(x):
     return x * x.numpy().shape[0]
 
@@ -105,26 +105,26 @@ def nonzero(x):
     return x.nonzero() * 2
 
 
-@refuses("index", "x[x > 1]")
+@refuses("Dynamic shape operator", "x[x > 1]")
 def mask(x):
     return x[x > 1] * 2
 
 
-@refuses("backward(Tensor)", "loss.backward()")
+@refuses("Autograd runs inside the function: `Tensor.backward`", "loss.backward()")
 def backward(x):
     loss = (x * WEIGHT).sum()
     loss.backward()
     return loss
 
 
-@refuses("graph_break('my words')", "graph_break(")
+@refuses("User-inserted graph break. Message: my words", "graph_break(")
 def explicit(x):
     x = x + 1
     torch._dynamo.graph_break("my words")
     return x * 2
 
 
-@refuses("graph_break('my words')", "graph_break(msg=")
+@refuses("User-inserted graph break. Message: my words", "graph_break(msg=")
 def explicit_by_name(x):
     x = x + 1
     torch._dynamo.graph_break(msg="my words")
@@ -143,7 +143,7 @@ def disabled(x):
     return x * 7
 
 
-@refuses("disabled(Tensor), which is disabled: it is old", "disabled(x + 1)")
+@refuses("marked with `torch.compiler.disable`, so it runs eagerly. (reason: it is old)", "disabled(x + 1)")
 def calls_a_disabled_function(x):
     return disabled(x + 1)
 
@@ -166,7 +166,7 @@ def write_that_cannot_be_rolled_back(x):
     return x
 
 
-@refuses("print(int)", "(print(i), i)[1]")
+@refuses("`print` is a side effect", "(print(i), i)[1]")
 def in_a_sort_key(x):
     return x * sorted([2, 1], key=lambda i: (print(i), i)[1])[0]
 

@@ -46,7 +46,7 @@ def differentiates_an_lstm(x):
 LSTM = torch.nn.LSTM(4, 4)
 
 REFUSED = [
-    *((runs_backward, "autograd"), (makes_a_parameter_of_a_part, "a part of")),
+    *((runs_backward, "autograd"), (makes_a_parameter_of_a_part, "part of another tensor's memory")),
     *((uses_replaced_data, "data were replaced"), (sets_grad, "attribute grad of a tensor")),
     (differentiates_an_lstm, "lstm"),
 ]

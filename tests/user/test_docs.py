@@ -62,6 +62,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
                 assert matches(expected, printed.getvalue()), f"{page}:{first} prints\n{printed.getvalue()}"
     finally:
         alternator.uninstall()
+        alternator.set_threads("wait")  # a page chooses otherwise
 
 
 def test_expected_output_can_differ():
