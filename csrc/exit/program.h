@@ -31,12 +31,12 @@ enum class StepKind : uint8_t {
   TypedTuple,  // a subclass of tuple: the value of step `index`
   FrozenSet,   // likewise
   Slice,
-  Arithmetic,    // of two numbers; `number` is the operand of BINARY_OP
-  Method,        // function and self
-  Builtin,       // a builtin method: the object is one like it without self, parts[0] is self
-  View,          // of a dict
-  TableIterator, // over parts[0], of which it has given `number` items; or one that has ended. The object is its class
-  Call,          // the value of step `index`, called with the parts: an iterator, a partial, a hook that is registered
+  Arithmetic,     // of two numbers; `number` is the operand of BINARY_OP
+  Method,         // function and self
+  Builtin,        // a builtin method: the object is one like it without self, parts[0] is self
+  View,           // of a dict
+  TableIterator,  // over parts[0], of which it has given `number` items; or one that has ended. The object is its class
+  Call,           // the value of step `index`, called with the parts: an iterator, a partial, a hook that is registered
   Traceback,
   Raise,  // raises the object: for tests (region/spoil.h)
   // Made empty.

@@ -7,10 +7,10 @@
 #include "py/generator.h"
 #include "py/instance.h"
 #include "py/iterator.h"
-#include "py/table_iterator.h"
 #include "py/lru_cache.h"
 #include "py/names.h"
 #include "py/operators.h"
+#include "py/table_iterator.h"
 
 namespace alternator::exits {
 namespace {

@@ -66,10 +66,10 @@ PyObject* begin(PyObject* table, const Row& row, int kind) {
     return PySet_Type.tp_iter(table);
   }
   bool ordered = row.table == Table::OrderedDict;
-  PyTypeObject* view_type = !ordered                                             ? row.view
-                            : (kind & (kKeys | kValues)) == (kKeys | kValues)    ? &PyODictItems_Type
-                            : (kind & kValues) != 0                              ? &PyODictValues_Type
-                                                                                 : &PyODictKeys_Type;
+  PyTypeObject* view_type = !ordered                                          ? row.view
+                            : (kind & (kKeys | kValues)) == (kKeys | kValues) ? &PyODictItems_Type
+                            : (kind & kValues) != 0                           ? &PyODictValues_Type
+                                                                              : &PyODictKeys_Type;
   Ref<> view = steal(make_view(table, view_type));
   if (!view) {
     return nullptr;

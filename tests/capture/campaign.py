@@ -31,7 +31,7 @@ from interp.fuzz import list_smaller  # noqa: E402
 
 import alternator  # noqa: E402
 from capture import sources  # noqa: E402
-from capture.perturbing import SETTINGS, Case, Difference, Pair, Walk, heard, list_trials  # noqa: E402
+from capture.perturbing import SETTINGS, Case, Difference, Pair, Unfit, Walk, heard, list_trials  # noqa: E402
 
 FINE = "fine"
 CALL, AGAIN = ("call",), ("again",)  # with new arguments; with those of the call before
@@ -85,6 +85,8 @@ def judge(case, steps=None, choice=None, backend="eager", dynamic=None):
     except Difference as difference:
         steps = steps[: done + 2]
         return (FINE, [], steps) if differs_eagerly(case, steps) else (difference.kind, difference.lines, steps)
+    except Unfit:
+        return FINE, [], steps
     except SyntaxError as error:
         return "does not compile", [str(error)], []
     if said:

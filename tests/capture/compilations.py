@@ -12,10 +12,9 @@ import torch
 
 import alternator
 from alternator.testing import Fault
-from capture.perturbing import SETTINGS, Case, Pair, Walk, heard, list_trials
+from capture.perturbing import SETTINGS, Case, Pair, Unfit, Walk, heard, list_trials, suits
 
 BREAK = "torch._dynamo.graph_break(); "
-REFUSED = "aot_autograd() does not yet handle"  # inputs that share memory in ways that it cannot follow
 
 
 @dataclasses.dataclass
@@ -91,27 +90,31 @@ def check_choice(case, made, steps):
             pair.call()
         else:
             pair.try_change(*step)
-        found = pair.compiled.outcome
-        if found[0] == "raised" and REFUSED in str(found[1]):
-            return
         if made.forgets:
             alternator.reset()
 
 
 def check_choices(case, choice, number):
-    """Run a case under `number` choices with the same calls; return what each found wrong, with its choice."""
+    """Run a case under `number` choices with the same calls.
+
+    Return what each found wrong, with its choice, and those of which nothing can be said.
+    """
     plain = Pair(case, compile=lambda program: program)
     plain.make_arguments()
     trials = list_trials(Walk(plain.eager, most=100))
     steps = [("call",), ("call",), choice.choice(trials), choice.choice(trials), ("call",)]
-    statements, findings = len(find_statements(case.text)), []
+    statements, findings, unfit = len(find_statements(case.text)), [], []
     with torch._dynamo.config.patch(SETTINGS):
         for _ in range(number):
             made, said = draw_choice(choice, statements), []
+            if not suits(case, made.backend):
+                made.backend = "eager"
             try:
                 with heard(said):
                     check_choice(case, made, steps)
             except AssertionError as difference:
                 findings.append((made, steps, str(difference)))
+            except Unfit as what:
+                unfit.append((made, steps, what))
             findings += [(made, steps, text) for text in said[:1]]
-    return findings
+    return findings, unfit

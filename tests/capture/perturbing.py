@@ -18,11 +18,13 @@ import enum
 import functools
 import io
 import random
+import signal
 import sys
 import types
 import warnings
 
 import torch
+from torch._dynamo.exc import BackendCompilerFailed
 
 import alternator
 from alternator.testing import own_attributes
@@ -31,6 +33,23 @@ from capture.likeness import FILE, Description
 
 SETTINGS = {"recompile_limit": 64, "accumulated_recompile_limit": 100_000}
 BROKEN = ("the tracer failed", "please report")  # what alternator says of bugs of its own
+ENDLESS_SECONDS = 2  # of the processor's time, for an eager call
+
+
+class Unfit(Exception):
+    """Nothing can be said of a call; what the program has now is another world."""
+
+
+class Endless(Unfit):
+    """An eager call does not come to an end: a change took away what ends a loop."""
+
+
+class Refused(Unfit):
+    """AOTAutograd, a backend in these tests, raises for a graph: for inputs that share memory, say."""
+
+
+class Stop(BaseException):
+    """Raised in an endless call."""
 
 
 class Case:
@@ -50,6 +69,35 @@ class Case:
         space = {"__name__": "programs"}
         exec(self.code, space)
         return space
+
+
+def suits(case, backend):
+    """Whether a program gives the same with a backend: AOTAutograd counts writes of its own in `_version`."""
+    return backend == "eager" or "_version" not in case.text
+
+
+def is_refusal(outcome, backend):
+    return backend != "eager" and outcome[0] == "raised" and isinstance(outcome[1], BackendCompilerFailed)
+
+
+@contextlib.contextmanager
+def time_limit():
+    """Stop what does not end, again and again for as long as it catches that; raise Endless behind it."""
+    stopped = []
+
+    def stop(number, frame):
+        stopped.append(True)
+        raise Stop
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS_SECONDS, 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    if stopped:
+        raise Endless
 
 
 class World:
@@ -379,7 +427,7 @@ class Pair:
     """A program in two worlds."""
 
     def __init__(self, case, backend="eager", dynamic=None, compile=None, gradients=True):
-        self.exact = backend == "eager"
+        self.backend, self.exact = backend, backend == "eager"
         self.gradients = gradients
         compile = compile or functools.partial(alternator.compile, backend=backend, dynamic=dynamic)
         self.eager, self.compiled = World(case), World(case, compile)
@@ -401,8 +449,11 @@ class Pair:
 
     def compare(self, what):
         """Call both and compare what they left."""
-        for world in self.worlds:
-            world.call()
+        with time_limit():
+            self.eager.call()
+        self.compiled.call()
+        if is_refusal(self.compiled.outcome, self.backend):
+            raise Refused(str(self.compiled.outcome[1]))
         expected, found = (world.outcome for world in self.worlds)
         if expected[0] != found[0]:
             raise Difference("another end", [f"{what}:", f"eagerly {show(expected)}", f"compiled {show(found)}"])
@@ -447,10 +498,10 @@ def show(outcome):
 
 
 class Perturbation:
-    """All trials of a case, or a sample of them: `findings` are (path, mutation, kind, lines)."""
+    """All trials of a case, or a sample of them: `findings` are (path, mutation, kind, lines), `unfit` is left out."""
 
     def __init__(self, case, sample=None, seed=0, backend="eager", anew=40, most_findings=3, **options):
-        self.case, self.trials, self.findings, self.said = case, 0, [], []
+        self.case, self.trials, self.findings, self.said, self.unfit = case, 0, [], [], []
         self.make_pair = functools.partial(Pair, case, backend=backend, **options)
         self.anew, self.most_findings = anew, most_findings
         self.pair = None
@@ -484,11 +535,14 @@ class Perturbation:
     def judge(self, path, name, do, *args):
         try:
             self.trials += do(*args) is not False
-        except Difference as difference:
-            self.findings.append((path, name, difference.kind, difference.lines))
+        except (Difference, Unfit) as what:
+            if isinstance(what, Difference):
+                self.findings.append((path, name, what.kind, what.lines))
+            else:
+                self.unfit.append(what)
             self.pair = self.make_pair()
             if path:
-                with contextlib.suppress(Difference):
+                with contextlib.suppress(Difference, Unfit):
                     self.pair.call()
             return False
         return True

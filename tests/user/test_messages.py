@@ -381,7 +381,8 @@ def test_breaks(fn, capsys, tmp_path, monkeypatch):
 
 
 JARGON = re.compile(
-    r"aten::|\b(?!ALTERNATOR|TORCH)[A-Z]{3,}_[A-Z_]+\b|TensorBase|_dynamo\.decorators|for real|of Python's|\bfake\b|inside of|outside of"
+    r"aten::|\b(?!ALTERNATOR|TORCH)[A-Z]{3,}_[A-Z_]+\b|TensorBase|_dynamo\.decorators"
+    r"|for real|of Python's|\bfake\b|inside of|outside of"
 )
 
 
